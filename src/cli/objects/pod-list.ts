@@ -78,7 +78,7 @@ async function appNamed(admin: Admin, name: string): Promise<string | undefined>
 const titles = ["NAME", "DEPLOYMENT", "STATUS", "RESTARTS", "AGE", "REPORTED"];
 
 export function podTitles({ wide }: Pick<TableOptions, "wide">): readonly string[] {
-  return wide ? [...titles, "CPU", "MEMORY", "ADDRESS"] : titles;
+  return wide ? [...titles, "ZONE", "CPU", "MEMORY", "ADDRESS"] : titles;
 }
 
 export function podItem({ pod, owner }: ReportedPod, options: TableOptions): ListedItem {
@@ -101,7 +101,7 @@ export function podItem({ pod, owner }: ReportedPod, options: TableOptions): Lis
       restartsText(pod),
       ageOf(pod.createdAtMs, nowMs),
       `${ageOf(reportedAtMs, nowMs)} ago`,
-      ...(wide ? [`${pod.cpuMillicores}m`, `${pod.memoryMib}Mi`, pod.address] : []),
+      ...(wide ? [pod.zone, `${pod.cpuMillicores}m`, `${pod.memoryMib}Mi`, pod.address] : []),
     ],
     content: undefined,
   };

@@ -76,12 +76,11 @@ function RegionTable({ model, agents }: { readonly model: Model; readonly agents
     { title: "Role", cell: (agent) => roleText(agent, now) },
     { title: "Streams", cell: (agent) => streamsText(agent, now) },
     { title: "Lag", isNumber: true, cell: (agent) => known(agent, lagOf(agent, model.kinds.value)) },
-    { title: "Objects", isNumber: true, cell: (agent) => known(agent, sumOf(agent, ["objects"])) },
+    { title: "Managed", isNumber: true, cell: (agent) => known(agent, sumOf(agent, ["objects"])) },
     {
       title: "In trouble",
-      isNumber: true,
       class: (agent) => bad(sumOf(agent, troubles)),
-      cell: (agent) => known(agent, sumOf(agent, troubles)),
+      cell: (agent) => known(agent, troubleCounts(agent)),
     },
     {
       title: "Held back",
@@ -94,7 +93,21 @@ function RegionTable({ model, agents }: { readonly model: Model; readonly agents
   return <Table rows={agents} columns={columns} keyOf={({ region }) => region} rowClass={rowClass} />;
 }
 
-const troubles = ["parked", "retrying", "conflicts", "failing"] as const;
+const troubles = ["failing", "parked", "conflicts", "retrying"] as const;
+
+const troubleWords: Readonly<Record<(typeof troubles)[number], string>> = {
+  failing: "failing",
+  parked: "rejected",
+  conflicts: "with a taken name",
+  retrying: "being retried",
+};
+
+/** "2 failing, 1 rejected". */
+function troubleCounts(agent: AgentView): string {
+  const counts = troubles.map((field) => [sumOf(agent, [field]), troubleWords[field]] as const);
+  const found = counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
+  return found.length === 0 ? "none" : found.join(", ");
+}
 
 function sumOf({ state }: AgentView, fields: readonly ("objects" | (typeof troubles)[number])[]): number {
   const controllers = state?.controllers ?? [];

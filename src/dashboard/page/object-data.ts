@@ -8,9 +8,11 @@ import {
   ObjectKind,
   type RegionNews,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { mergedEvents } from "./events.ts";
 import type { Model } from "./model.ts";
 
 const eventsMax = 100;
+const changesMax = 30;
 const refreshDelayMs = 100;
 /** That an agent falls silent is not in the news. */
 const reloadEveryMs = 15_000;
@@ -71,12 +73,14 @@ export class ObjectData {
     }
     const { region, id } = this;
     try {
-      const [answer, { events }] = await Promise.all([
+      const [answer, { events }, changes] = await Promise.all([
         api.explainObject({ ref: { region, kind, id } }),
         api.listEvents({ region, kind, id, limit: eventsMax }),
+        // A crash-looping program makes more reports than fit; who changed it must be shown anyway.
+        api.listEvents({ region, kind, id, limit: changesMax, changesOnly: true }),
       ]);
       this.answer.value = answer;
-      this.events.value = events;
+      this.events.value = mergedEvents(events, changes.events);
       this.problem.value = "";
     } catch (error) {
       if (this.model.fail(error)) return;

@@ -1,6 +1,5 @@
 // One object or app: why it is as it is first, then what is wanted and what runs, its pods or releases, and its history.
 import { useEffect, useMemo } from "preact/hooks";
-import type { ReportDeploymentStatusRequest_Update_Instance as Pod } from "../../gen/ctrl/v1/deployment_pb.ts";
 import {
   ObjectView_Desired as Desired,
   type ExplainObjectResponse,
@@ -14,19 +13,10 @@ import { Manifests } from "./manifests.tsx";
 import type { Model } from "./model.ts";
 import { ObjectData } from "./object-data.ts";
 import { Link, Loading, Lone, Notice, Section, State } from "./parts.tsx";
+import { Pods } from "./pods.tsx";
 import { Releases } from "./releases.tsx";
 import type { Route } from "./route.ts";
-import { type Column, Table } from "./table.tsx";
-import {
-  appName,
-  appWord,
-  availablePods,
-  causeTone,
-  objectName,
-  phaseWord,
-  podCounts,
-  podWord,
-} from "./words.ts";
+import { appName, appWord, causeTone, objectName, phaseWord, podCounts } from "./words.ts";
 
 type ObjectRoute = Extract<Route, { view: "object" }>;
 
@@ -48,18 +38,21 @@ export function ObjectPage({ model, route }: { readonly model: Model; readonly r
     );
   if (answer === undefined)
     return data.problem.value === "" ? <Loading /> : <Notice tone="bad">{data.problem.value}</Notice>;
-  const { explanation, object, app } = answer;
+  const { explanation, object, app, agent } = answer;
+  const isStale = agent !== undefined && isSilent(agent, model.nowMs());
   // A release is changed with its app.
   const mayEdit = model.canWrite.value && (object === undefined || object.appId === "");
   return (
     <>
-      <Title data={data} answer={answer} model={model} />
+      <Title data={data} answer={answer} model={model} isStale={isStale} />
       {explanation !== undefined && <Why explanation={explanation} />}
       {object !== undefined && <ObjectActions model={model} object={object} />}
       {app !== undefined && <AppActions model={model} region={region} view={app} />}
       {explanation !== undefined && <Sides explanation={explanation} />}
       {app !== undefined && <Releases model={model} region={region} view={app} />}
-      {object !== undefined && <Pods object={object} hasPods={hasPods(model, object)} />}
+      {object !== undefined && hasPods(model, object) && (
+        <Pods model={model} object={object} isStale={isStale} />
+      )}
       <History model={model} events={data.events.value ?? []} />
       {answer.document !== "" && (
         <Section
@@ -90,14 +83,15 @@ function Title({
   data,
   answer,
   model,
+  isStale,
 }: {
   readonly data: ObjectData;
   readonly answer: ExplainObjectResponse;
   readonly model: Model;
+  readonly isStale: boolean;
 }) {
-  const { object, app, agent } = answer;
+  const { object, app } = answer;
   const name = object === undefined ? app && appName(app) : objectName(object);
-  const isStale = agent !== undefined && isSilent(agent, model.nowMs());
   const pods = object && podCounts(object, hasPods(model, object));
   return (
     <>
@@ -211,42 +205,3 @@ function Sides({ explanation }: { readonly explanation: Explanation }) {
     </Section>
   );
 }
-
-function Pods({ object, hasPods: has }: { readonly object: ObjectView; readonly hasPods: boolean }) {
-  const { deployment } = object;
-  const available = availablePods(object);
-  if (!has) return null;
-  if (deployment === undefined && available === undefined)
-    return (
-      <Section title="Pods">
-        <p class="calm-line">The agent has not reported any yet.</p>
-      </Section>
-    );
-  if (available !== undefined)
-    return (
-      <Section title="Pods">
-        <p class="calm-line">
-          {available.count} available, image <code>{available.image || "unknown"}</code>
-        </p>
-      </Section>
-    );
-  const pods = deployment?.instances ?? [];
-  if (pods.length === 0)
-    return (
-      <Section title="Pods">
-        <p class="calm-line">None.</p>
-      </Section>
-    );
-  return (
-    <Section title="Pods">
-      <Table rows={pods} columns={podColumns} keyOf={({ k8sName }) => k8sName} />
-    </Section>
-  );
-}
-
-const podColumns: readonly Column<Pod>[] = [
-  { title: "Pod", cell: ({ k8sName }) => <code>{k8sName}</code> },
-  { title: "State", isPlain: true, cell: ({ status }) => <State word={podWord(status)} /> },
-  { title: "Version", cell: ({ outdated }) => (outdated ? "older" : "newest") },
-  { title: "Address", class: () => "image", cell: ({ address }) => address },
-];

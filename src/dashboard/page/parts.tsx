@@ -15,7 +15,8 @@ export function Link(props: {
   readonly to: Exclude<Route, { view: "unknown" }>;
   readonly children: ComponentChildren;
   readonly class?: string;
-  readonly isCurrent?: boolean;
+  /** "within": the page is below it. */
+  readonly isCurrent?: boolean | "within";
 }) {
   const { model, to, children, isCurrent } = props;
   const open = (event: MouseEvent) => {
@@ -25,7 +26,12 @@ export function Link(props: {
     model.navigate(to);
   };
   return (
-    <a href={urlOf(to)} class={props.class} aria-current={isCurrent ? "page" : undefined} onClick={open}>
+    <a
+      href={urlOf(to)}
+      class={props.class}
+      aria-current={isCurrent === "within" ? "true" : isCurrent ? "page" : undefined}
+      onClick={open}
+    >
       {children}
     </a>
   );

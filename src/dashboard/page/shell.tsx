@@ -122,7 +122,7 @@ function Bar({ model, name }: { readonly model: Model; readonly name: string }) 
             class="tab"
             model={model}
             to={model.regionRoute(inRegion)}
-            isCurrent={route.view === "region"}
+            isCurrent={route.view === "region" || "within"}
           >
             {inRegion}
           </Link>

@@ -89,9 +89,9 @@ export function SignIn({ model, reason }: { readonly model: Model; readonly reas
         </button>
       </form>
       <p id="hint" class="faint">
-        A line of <code>server.admin_tokens</code>. A server with a data folder keeps it in{" "}
-        <code>admin-tokens</code> there; <code>krane dev</code> prints it. The browser gets a session of 8
-        hours instead.
+        One of <code>server.admin_tokens</code>. A server with a data folder keeps it in the file{" "}
+        <code>admin-tokens</code> there; <code>krane dev</code> shows it. It is sent once, and the browser
+        gets a session of 8 hours.
       </p>
     </main>
   );

@@ -45,7 +45,7 @@ function pod(name: string, changed: Partial<ObservedPod> = {}): ObservedPod {
 
 test("the report lists every instance with what is known of it", () => {
   const { update, counts } = observeDeployment(replicaSet, [
-    pod("web-a", { restarts: 2, createdAtSeconds: 1_700_000_000 }),
+    pod("web-a", { restarts: 2, createdAtSeconds: 1_700_000_000, zone: "eu-west-1a" }),
     pod("web-b", { standing: "pending" }),
     pod("web-c", { standing: "CrashLoopBackOff" }),
     pod("web-d", { standing: "omitted" }),
@@ -63,6 +63,10 @@ test("the report lists every instance with what is known of it", () => {
   assert.deepEqual(
     [first?.address, first?.cpuMillicores, first?.memoryMib, first?.restarts, first?.createdAtMs],
     ["web-a.acme.pod.cluster.local:8080", 250n, 256n, 2, 1_700_000_000_000n],
+  );
+  assert.deepEqual(
+    update.instances.map(({ zone }) => zone),
+    ["eu-west-1a", "", ""],
   );
   assert.deepEqual(counts, {
     wanted: 3,
@@ -127,6 +131,7 @@ test("the fingerprint changes with everything that the report says", () => {
     { memoryMib: 1 },
     { restarts: 1 },
     { createdAtSeconds: 1 },
+    { zone: "a" },
     { templateHash: "t0" },
   ];
   const prints = changes.map((changed) => observeDeployment(replicaSet, [pod("web-a", changed)]).fingerprint);

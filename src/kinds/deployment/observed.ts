@@ -43,6 +43,7 @@ export function observeDeployment(
     outdated: isOfOlderTemplate(pod, replicaSet),
     restarts: pod.restarts,
     createdAtMs: BigInt(pod.createdAtSeconds) * 1_000n,
+    zone: pod.zone ?? "",
   }));
   const update = create(ReportDeploymentStatusRequest_UpdateSchema, {
     k8sName: replicaSet.name,
@@ -61,6 +62,7 @@ function fingerprintOf({ k8sName, instances }: ReportDeploymentStatusRequest_Upd
     instance.outdated,
     instance.restarts,
     String(instance.createdAtMs),
+    instance.zone,
   ]);
   return hashOf([k8sName, facts]);
 }

@@ -203,6 +203,14 @@ test("a pod on a node that does not answer is lost, and one behind a readiness g
   assert.equal(projectPod(pod(gated)).obstacle, undefined);
 });
 
+test("the zone of a pod is that of its node, if Kubernetes says so", () => {
+  const labels = { "topology.kubernetes.io/zone": "eu-west-1a" };
+  assert.deepEqual(
+    [projectPod(pod(ready, { labels })).zone, projectPod(pod(ready)).zone],
+    ["eu-west-1a", undefined],
+  );
+});
+
 test("restarts of all containers count, and an unreadable time of creation is unknown", () => {
   const containerStatuses = waiting("CrashLoopBackOff").map((one) => ({ ...one, restartCount: 3 }));
   const metadata = { creationTimestamp: "2026-01-01T00:00:00Z" };

@@ -61,6 +61,8 @@ export interface PodProjection {
   readonly restarts: number;
   /** Since 1970; 0 if unknown. */
   readonly createdAtSeconds: number;
+  /** Of its node. Absent before Kubernetes 1.35, which does not label pods with it. */
+  readonly zone?: string;
   /** Why it cannot run; absent if it can, so that a healthy pod takes no extra memory. */
   readonly obstacle?: string;
   /** What makes it less isolated than krane's template; absent if nothing does. */
@@ -78,6 +80,8 @@ export type PodFailure = (typeof failures)[number];
 export function isFailure(word: string | undefined): word is PodFailure {
   return failures.some((failure) => failure === word);
 }
+
+const zoneLabel = "topology.kubernetes.io/zone";
 
 /** Interns a string. */
 type Share = <S extends string | undefined>(text: S) => S;
@@ -151,6 +155,7 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
   const obstacle = share(podObstacle(pod));
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller);
   const weakness = podWeakness(pod);
+  const zone = share(metadata?.labels?.[zoneLabel]);
   const templateHash = share(metadata?.annotations?.[annotationKeys.templateHash]);
   const essence = templateHash === undefined ? essenceOf(spec) : undefined;
   return {
@@ -164,6 +169,7 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
     memoryMib: Number(parseMebibytes(limits?.["memory"])),
     restarts: restartsOf(pod),
     createdAtSeconds: createdAtSeconds(metadata?.creationTimestamp),
+    ...(zone !== undefined && { zone }),
     ...(obstacle !== undefined && { obstacle }),
     ...(weakness !== undefined && { weakness }),
     ...(hasNoSandbox(pod) && { isUnsandboxed: true as const }),
