@@ -4,6 +4,7 @@
 //   make bench only=start-up  one
 import { untilInterrupted } from "../test/support/cluster/interruption.ts";
 import type { Benchmark } from "./benchmark.ts";
+import { dashboardBenchmark } from "./dashboard.ts";
 import { deploymentsBenchmark } from "./deployments.ts";
 import { isolationBenchmark } from "./isolation.ts";
 import { kubeAppliesBenchmark } from "./kube-applies.ts";
@@ -28,6 +29,7 @@ const benchmarks: readonly Benchmark[] = [
   vaultBenchmark,
   secretsBenchmark,
   serverBenchmark,
+  dashboardBenchmark,
   versionsBenchmark,
   nodeBenchmark,
 ];

@@ -3,9 +3,8 @@
 // until each client has it, and the time until a fleet has reconnected after both servers
 // were killed. The raw limit of the first is a notification from the same database to a
 // client that only waits for it.
-import { type ChildProcess, spawn } from "node:child_process";
 import { once, setMaxListeners } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ClientConfig } from "pg";
@@ -21,8 +20,8 @@ import { eventually } from "../test/support/eventually.ts";
 import { freePort } from "../test/support/krane-process.ts";
 import { createQuietLog } from "../test/support/quiet-log.ts";
 import { createStoreAdmin, type StoreAdmin } from "../test/support/store-admin.ts";
-import { nodeFlags } from "../tools/bundle.ts";
 import type { Benchmark } from "./benchmark.ts";
+import { cpuSeconds, databaseUrl, startServer } from "./server-process.ts";
 import { percentile } from "./statistics.ts";
 
 const clients = 200;
@@ -64,12 +63,11 @@ async function measure(
   folder: string,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const { host = "", port, user, password } = database;
-  const url = `postgres://${user}:${password}@${encodeURIComponent(host)}:${port}/postgres`;
-  await writeFile(join(folder, "database.url"), url, { mode: 0o600 });
+  await writeFile(join(folder, "database.url"), databaseUrl(database), { mode: 0o600 });
   await writeFile(join(folder, "tokens"), `${region} ${token}\n`, { mode: 0o600 });
   const ports = [await freePort(), await freePort()];
-  const start = () => Promise.all(ports.map((each) => startServer(folder, each, signal)));
+  const files = { "database-url-file": "database.url", "agent-tokens-file": "tokens" };
+  const start = () => Promise.all(ports.map((each) => startServer({ folder, files, port: each }, signal)));
   const began = performance.now();
   for (let number = 0; number < deployments; number++) await change(admin, number, "first");
   const writeSeconds = (performance.now() - began) / 1_000;
@@ -124,23 +122,6 @@ function change(admin: StoreAdmin, number: number, tag: string): Promise<bigint>
   );
 }
 
-async function startServer(folder: string, port: number, signal: AbortSignal): Promise<ChildProcess> {
-  const settings = { "database-url-file": "database.url", "agent-tokens-file": "tokens" };
-  const files = Object.entries(settings).flatMap(([flag, name]) => [`--${flag}`, join(folder, name)]);
-  const args = [...nodeFlags, "bin/krane", "server", ...files, "--listen", `127.0.0.1:${port}`];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"], signal });
-  child.on("error", () => undefined);
-  let said = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    said += text;
-  });
-  await eventually("the server has started", () => {
-    if (child.exitCode !== null) throw new Error(said);
-    if (!said.includes("serves")) throw new Error("not yet");
-  });
-  return child;
-}
-
 /** Seconds until every client has seen the version. */
 async function caughtUp(
   fleet: readonly DesiredFollower[],
@@ -186,15 +167,4 @@ async function notificationLatencies(database: ClientConfig): Promise<number[]> 
   }
   await Promise.all([listener.end(), sender.end()]);
   return latencies;
-}
-
-/** The CPU time used so far; the kernel counts in hundredths of a second. */
-async function cpuSeconds(children: readonly ChildProcess[]): Promise<number> {
-  let ticks = 0;
-  for (const { pid } of children) {
-    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    ticks += Number(fields[11]) + Number(fields[12]);
-  }
-  return ticks / 100;
 }
