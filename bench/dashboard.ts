@@ -22,7 +22,8 @@ const objects = 5_000;
 const changesPerSecond = 100;
 const browsers = 200;
 const region = "bench.local";
-const token = "token-of-the-benchmark";
+/** Of several people: a person has at most 100 sessions. */
+const tokens = ["ann", "bob", "cy", "dee"].map((name) => `token-of-${name}-for-the-benchmark`);
 
 export const dashboardBenchmark: Benchmark = {
   name: "dashboard",
@@ -52,7 +53,7 @@ export const dashboardBenchmark: Benchmark = {
         const fleet = new BusyFleet(region, { store, clock: deps.clock });
         await fleet.fill(objects);
         await writeFile(join(folder, "database.url"), databaseUrl(postgres.config), { mode: 0o600 });
-        await writeFile(join(folder, "people"), `bench read-write ${token}\n`, { mode: 0o600 });
+        await writeFile(join(folder, "people"), people(), { mode: 0o600 });
         await writeFile(join(folder, "agents"), `${region} token-of-the-agents\n`, { mode: 0o600 });
         return await measure(fleet, { folder, minutes, executablePath: chromium.path }, signal);
       } finally {
@@ -64,6 +65,10 @@ export const dashboardBenchmark: Benchmark = {
     }
   },
 };
+
+function people(): string {
+  return tokens.map((token, index) => `person-${index} read-write ${token}\n`).join("");
+}
 
 interface Options {
   readonly folder: string;
@@ -87,8 +92,8 @@ async function measure(
   let streams: FollowedStreams | undefined;
   let page: WatchedPage | undefined;
   try {
-    streams = await followFleets(browsers, { url, token });
-    page = await WatchedPage.open({ executablePath, url, token, region });
+    streams = await followFleets(browsers, { url, tokens });
+    page = await WatchedPage.open({ executablePath, url, token: tokens[0] ?? "", region });
     const heapAtFirst = await page.heapBytes();
     const cpuBefore = await cpuSeconds([server]);
     const began = performance.now();

@@ -18,7 +18,7 @@ export interface FollowedStreams {
 
 export async function followFleets(
   count: number,
-  { url, token }: { readonly url: string; readonly token: string },
+  { url, tokens }: { readonly url: string; readonly tokens: readonly string[] },
 ): Promise<FollowedStreams> {
   const stopping = new AbortController();
   // Each stream listens to it.
@@ -46,7 +46,7 @@ export async function followFleets(
   };
   const followed: Promise<void>[] = [];
   for (let number = 0; number < count; number += 1) {
-    const api = browserApi(url, await signIn(url, token, number));
+    const api = browserApi(url, await signIn(url, tokens[number % tokens.length] ?? "", number));
     await new Promise<void>((resolve, reject) => {
       const running = follow(api, resolve);
       running.catch(reject);

@@ -44,6 +44,7 @@ export interface World {
   visit(options?: {
     readonly colorScheme?: "light" | "dark";
     readonly width?: number;
+    readonly timezoneId?: string;
   }): Promise<BrowserContext>;
   restartServer(whileGone: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
@@ -91,8 +92,11 @@ kubeconfig = "kubeconfig"
       const options = { fieldManager: "kubectl-edit", force: true };
       await cluster.api.apply<CustomObject>(replicaSets, manifest, options, stopping.signal);
     },
-    visit: ({ colorScheme = "light", width = 1280 } = {}) =>
-      browser.newContext({ colorScheme, viewport: { width, height: 800 }, reducedMotion: "reduce" }),
+    visit: ({ colorScheme = "light", width = 1280, timezoneId } = {}) =>
+      browser.newContext({
+        ...{ colorScheme, viewport: { width, height: 800 }, reducedMotion: "reduce" },
+        ...(timezoneId !== undefined && { timezoneId }),
+      }),
     async restartServer(whileGone) {
       await server.stop();
       await whileGone();

@@ -30,7 +30,9 @@ const pathOf = {
   environment: `/dashboard/regions/${regions.live}/environment/env_shop`,
   apply: `/dashboard/regions/${regions.live}/apply`,
   edit: `/dashboard/regions/${regions.live}/apply?of=deployment/d_web`,
+  silentObject: `/dashboard/regions/${regions.silent}/deployment/d_old`,
   missing: `/dashboard/regions/${regions.live}/deployment/d_never`,
+  noRegion: "/dashboard/regions/nowhere.aws",
   nowhere: "/dashboard/nowhere",
 } as const;
 
@@ -199,7 +201,7 @@ describe("an object", () => {
 
   test("shows the manifests that an agent makes of it", async () => {
     await open(pathOf.ready);
-    await page.getByRole("button", { name: "Show" }).click();
+    await page.getByRole("button", { name: "Show the manifests" }).click();
     await page.getByText("kind: ReplicaSet").waitFor();
     await page.getByText("runtimeClassName: gvisor").waitFor();
   });
@@ -257,7 +259,7 @@ describe("actions", () => {
         .waitFor();
       const buttons = await reader.getByRole("button").allInnerTexts();
       assert.deepEqual(
-        buttons.filter((text) => text !== "Show"),
+        buttons.filter((text) => !text.startsWith("Show")),
         ["Sign out"],
         path,
       );
@@ -471,9 +473,23 @@ describe("every page", () => {
         const overflow = Number(await visitor.evaluate("document.documentElement.scrollWidth - innerWidth"));
         assert.ok(overflow <= 0, `${name} is ${overflow} px wider than a phone`);
       }
+      await visitor.setViewportSize({ width: 1280, height: 800 });
+      for (const [name, { path, button, shows }] of Object.entries(opened)) {
+        await open(path, visitor);
+        await visitor.getByRole("button", { name: button }).first().click();
+        await visitor.getByText(shows).first().waitFor();
+        await assertAccessible(visitor, name);
+      }
       await visit.close();
     });
 });
+
+/** What a button opens. */
+const opened = {
+  "a confirmation": { path: pathOf.ready, button: "Delete…", shows: "This cannot be undone." },
+  manifests: { path: pathOf.ready, button: "Show the manifests", shows: "kind: ReplicaSet" },
+  "a plan": { path: pathOf.apply, button: "Preview changes", shows: /would be/ },
+} as const;
 
 async function assertAccessible(on: Page, name: string): Promise<void> {
   await on.evaluate(axe.source);

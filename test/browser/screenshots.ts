@@ -40,6 +40,36 @@ const shots: Readonly<Record<string, Shot>> = {
       await page.getByText("It would be changed.").waitFor();
     },
   },
+  pods: {
+    path: `regions/${regions.live}/deployment/d_worker`,
+    ready: (page) => page.getByText("3 of 3 ready").waitFor(),
+  },
+  environment: {
+    path: `regions/${regions.live}/environment/env_shop`,
+    ready: (page) => page.getByText("DATABASE_URL").first().waitFor(),
+  },
+  apply: {
+    path: `regions/${regions.live}/apply`,
+    ready: (page) => page.getByLabel("Documents, as YAML").waitFor(),
+    async prepare(page) {
+      const editor = page.getByLabel("Documents, as YAML");
+      await editor.fill((await editor.inputValue()).replace("replicas: 2", "replicas: many"));
+      await page.getByRole("button", { name: "Preview changes" }).click();
+      await page.getByRole("alert", { name: "Problems" }).waitFor();
+    },
+  },
+  silent: {
+    path: `regions/${regions.silent}`,
+    ready: (page) => page.getByRole("alert").waitFor(),
+  },
+  empty: {
+    path: `regions/${regions.empty}`,
+    ready: (page) => page.getByText("Nothing here yet").waitFor(),
+  },
+  missing: {
+    path: `regions/${regions.live}/deployment/d_never`,
+    ready: (page) => page.getByRole("heading", { name: "Not found" }).waitFor(),
+  },
   held: { path: "held", ready: (page) => page.getByText("acme/gone").first().waitFor() },
 };
 

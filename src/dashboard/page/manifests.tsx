@@ -35,6 +35,7 @@ export function Manifests(props: {
         <button
           type="button"
           class="link"
+          aria-label={isOpen.value ? "Hide the manifests" : "Show the manifests"}
           aria-expanded={isOpen.value}
           onClick={() => (isOpen.value = !isOpen.value)}
         >
