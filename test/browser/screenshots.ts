@@ -60,7 +60,7 @@ const shots: Readonly<Record<string, Shot>> = {
   },
   silent: {
     path: `regions/${regions.silent}`,
-    ready: (page) => page.getByRole("alert").waitFor(),
+    ready: (page) => page.getByText("acme/old").waitFor(),
   },
   empty: {
     path: `regions/${regions.empty}`,

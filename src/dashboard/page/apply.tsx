@@ -111,7 +111,7 @@ function Editor({
         >
           Preview changes
         </button>
-        <span class="faint">Nothing is changed before you have seen what would be.</span>
+        <span class="faint">Nothing changes until you apply what the preview shows.</span>
       </div>
       {plan.value.kind === "failed" && <Notice tone="bad">{plan.value.text}</Notice>}
       {plan.value.kind === "rejected" && <Problems problems={plan.value.problems} showLine={showLine} />}

@@ -86,7 +86,7 @@ function RegionTable({ model, agents }: { readonly model: Model; readonly agents
       title: "Held back",
       isNumber: true,
       class: ({ blockedDeletions }) => bad(blockedDeletions.length),
-      cell: ({ blockedDeletions }) => blockedDeletions.length,
+      cell: (agent) => known(agent, agent.blockedDeletions.length),
     },
   ];
   const rowClass = (agent: AgentView) => (isSilent(agent, now) ? "old" : undefined);

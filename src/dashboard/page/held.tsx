@@ -20,9 +20,9 @@ export function Held({ model }: ViewProps) {
         Held-back deletions <span class="count">{count}</span>
       </h1>
       <p class="lead">
-        An agent deletes at once only what the control plane tells it to delete. Of an object that is merely
-        missing there, it holds the deletion back until somebody allows it: the control plane may have lost
-        data.
+        An agent deletes at once only what the control plane orders it to delete. If an object is only missing
+        there, the control plane may have lost data: the agent then holds the deletion back until somebody
+        allows it.
       </p>
       {holding.length === 0 && <p class="calm-line">No agent is holding back a deletion.</p>}
       {holding.map((agent) => (
@@ -88,9 +88,13 @@ function HeldInRegion({ model, agent }: { readonly model: Model; readonly agent:
         <Notice tone="bad">The agent is silent; this is what it reported last.</Notice>
       )}
       <Table rows={held} columns={model.canWrite.value ? [...columns, allowing] : columns} keyOf={keyOf} />
-      {several.length > 1 && (
+      {model.canWrite.value && held.length > 1 && (
         <div class="toolbar">
-          <AllowDeletions model={model} region={region} held={several} />
+          {several.length > 1 ? (
+            <AllowDeletions model={model} region={region} held={several} />
+          ) : (
+            <span class="faint">Choose several to allow them together.</span>
+          )}
         </div>
       )}
     </Section>

@@ -82,11 +82,16 @@ export function Notice({
   );
 }
 
-/** A page that has nothing else to show. */
-export function Lone({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+/** What a page shows that has nothing else to show; `isBelow` the title of the page. */
+export function Lone(props: {
+  readonly title: string;
+  readonly isBelow?: boolean;
+  readonly children: ComponentChildren;
+}) {
+  const { title, isBelow = false, children } = props;
   return (
     <div class="lone">
-      <h1>{title}</h1>
+      {isBelow ? <h2>{title}</h2> : <h1>{title}</h1>}
       {children}
     </div>
   );

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { AgentView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { StreamStatus_State as Stream } from "../../gen/krane/v1/agent_pb.ts";
-import { isSilent } from "../../why/silence.ts";
+import { heardAtMs, isSilent } from "../../why/silence.ts";
 import type { Model } from "./model.ts";
 import { Link, Loading, Lone, Notice, State } from "./parts.tsx";
 import { RegionData } from "./region-data.ts";
@@ -51,8 +51,10 @@ function AgentLine({ model, agent }: { readonly model: Model; readonly agent: Ag
     <>
       {isSilent(agent, now) && (
         <Notice tone="bad">
-          {agentWord(agent, now).text}. What is shown below is what the agent reported then; it may have
-          changed.
+          {agentWord(agent, now).text}.{" "}
+          {heardAtMs(agent) === 0n
+            ? "Nothing is applied in this region until one does."
+            : "What is shown below is what the agent reported then; it may have changed."}
         </Notice>
       )}
       <dl class="facts">
@@ -76,10 +78,12 @@ function AgentLine({ model, agent }: { readonly model: Model; readonly agent: Ag
             </dd>
           </div>
         )}
-        <div>
-          <dt>Lag</dt>
-          <dd>{lag === 0 ? "none" : counted(lag, "version")}</dd>
-        </div>
+        {state !== undefined && (
+          <div>
+            <dt>Lag</dt>
+            <dd>{lag === 0 ? "none" : counted(lag, "version")}</dd>
+          </div>
+        )}
         {down.length > 0 && !isSilent(agent, now) && (
           <div>
             <dt>Streams down</dt>
@@ -226,7 +230,7 @@ function ObjectTable(props: {
 
 function NothingYet({ model, region }: { readonly model: Model; readonly region: string }) {
   return (
-    <Lone title="Nothing here yet">
+    <Lone title="Nothing here yet" isBelow>
       <p>Three lines make something appear:</p>
       <pre>
         {`krane schema > krane.schema.json      # your editor completes documents
