@@ -82,6 +82,11 @@ export class WatchedPage {
     await field.fill("");
   }
 
+  /** Resolves once the page shows the text. */
+  async sees(text: string): Promise<void> {
+    await this.page.getByText(text).first().waitFor({ timeout: 120_000 });
+  }
+
   /** Since the last time. */
   figures(): Promise<PageFigures> {
     return this.page.evaluate(takeFigures);
@@ -91,6 +96,14 @@ export class WatchedPage {
   async heapBytes(): Promise<number> {
     await this.debug.send("HeapProfiler.collectGarbage");
     return (await this.debug.send("Runtime.getHeapUsage")).usedSize;
+  }
+
+  /** Of the processes that run pages. */
+  async cpuSeconds(): Promise<number> {
+    const session = await this.browser.newBrowserCDPSession();
+    const { processInfo } = await session.send("SystemInfo.getProcessInfo");
+    await session.detach();
+    return processInfo.reduce((sum, { type, cpuTime }) => (type === "renderer" ? sum + cpuTime : sum), 0);
   }
 
   close(): Promise<void> {

@@ -100,7 +100,10 @@ function nameOf(number: number): string {
   return `web-${String(number).padStart(5, "0")}`;
 }
 
+export function imageOf(tag: string): string {
+  return `registry.example/acme/web:${tag}`;
+}
+
 function deployment(deploymentId: string, k8sName: string, tag: string) {
-  const image = `registry.example/acme/web:${tag}`;
-  return applyDeployment({ deploymentId, k8sName, image, replicas: 1 });
+  return applyDeployment({ deploymentId, k8sName, image: imageOf(tag), replicas: 1 });
 }
