@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { EventSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { eventText, linesOf, mergedEvents } from "./events.ts";
+import { linesOf, mergedEvents } from "./events.ts";
+import { eventText } from "./words.ts";
 
 const event = (entry: number, name: string) => create(EventSchema, { entry: BigInt(entry), event: name });
 const numbers = (events: readonly { readonly entry: bigint }[]) => events.map(({ entry }) => Number(entry));

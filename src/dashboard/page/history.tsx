@@ -2,10 +2,10 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type { Event } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { eventText, type Line, linesOf } from "./events.ts";
+import { type Line, linesOf } from "./events.ts";
 import type { Model } from "./model.ts";
 import { Age, Section } from "./parts.tsx";
-import { counted } from "./words.ts";
+import { counted, eventText } from "./words.ts";
 
 export function History({ model, events }: { readonly model: Model; readonly events: readonly Event[] }) {
   return (
