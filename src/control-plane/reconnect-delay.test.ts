@@ -50,6 +50,17 @@ describe("the delay before a reconnect", () => {
     }
   });
 
+  test("does not grow while streams that were open end with the hint to come back", () => {
+    const hinted = { ...futile, retryAfterMs: 1_000 };
+    for (const [ended, capMs] of [
+      [{ ...hinted, livedMs: 1_000 }, 5_000],
+      [{ ...hinted, livedMs: 999 }, 60_000],
+    ] as const) {
+      const longest = Math.max(...spread(ended, 8).map(({ max }) => max));
+      assert.ok(longest <= capMs && longest > capMs * 0.97, `${longest} for a cap of ${capMs}`);
+    }
+  });
+
   test("does not grow while the control plane has never answered and cannot be reached", () => {
     for (const { min, max } of spread({ ...futile, reach: "unreachable" }, 8)) {
       assert.ok(min >= 1_000 && min < 1_100, `min ${min}`);

@@ -14,6 +14,9 @@ import type { ControlPlaneCode, Reach } from "./error.ts";
 // reason to wait longer and longer.
 export const provenByPingsMs = 15_000;
 
+/** A server that rejects a stream does so within a round trip. */
+const acceptedMs = 1_000;
+
 const growing = { minMs: 1_000, initialMs: 5_000, maxMs: 60_000, jitter: "full" } as const;
 
 // Retrying often does not fix a rejected token, and would flood the log.
@@ -41,7 +44,7 @@ export function createReconnectDelay(random: Random): ReconnectDelay {
     afterMs(ended) {
       hasAnswered ||= isAnswer(ended);
       const isStarting = !hasAnswered && ended.reach === "unreachable";
-      if (isStarting || achievedSomething(ended)) backoff.reset();
+      if (isStarting || achievedSomething(ended) || wasSentAway(ended)) backoff.reset();
       const drawnMs = backoff.nextMs();
       // The hint is a lower limit, not the delay itself, because all agents get the same hint.
       const hintedMs = ended.retryAfterMs === undefined ? 0 : ended.retryAfterMs + drawnMs - growing.minMs;
@@ -55,6 +58,14 @@ export function createReconnectDelay(random: Random): ReconnectDelay {
 /** Whether the connection was good enough to count as a success. */
 export function achievedSomething({ broughtMessages, livedMs }: EndedConnection): boolean {
   return broughtMessages || livedMs >= provenByPingsMs;
+}
+
+/**
+ * Whether the control plane took the stream, and ended it with a hint when to come back: it restarts, or makes room. A
+ * replica after the other does so in a rolling restart, and each end says nothing about the next replica.
+ */
+function wasSentAway({ livedMs, retryAfterMs }: EndedConnection): boolean {
+  return retryAfterMs !== undefined && livedMs >= acceptedMs;
 }
 
 function isAnswer(ended: EndedConnection): boolean {
