@@ -9,6 +9,12 @@ TS := node --import tsx
 SOURCES := $(shell find src packages sim test tools bench proto -mindepth 1 \( -name node_modules -o -name dist \) -prune -o -print) \
 	src/. packages/. sim/. test/. tools/. bench/. proto/.
 PRODUCT := $(filter src/% packages/%,$(SOURCES))
+# `make dev` alone installs what it takes to build and run the program, a third of everything. Once everything is installed,
+# that serves as well. All other commands install everything.
+INSTALLED := .cache/installed
+ifeq ($(MAKECMDGOALS)$(wildcard .cache/installed),dev)
+INSTALLED := .cache/installed-to-run
+endif
 
 .PHONY: help dev test test-long test-browser screenshots test-node sim sim-mutants image check build pack release gen deploy kube node cluster bench install clean
 
@@ -79,9 +85,20 @@ install: .cache/installed ## Install the pinned npm packages
 clean: ## Remove build results (not the Kubernetes cache)
 	rm -rf bin dist release packages/*/dist .cache node_modules tools/node24/node_modules
 
-.cache/installed: package.json package-lock.json .npmrc $(wildcard packages/*/package.json)
+MANIFESTS := package.json package-lock.json .npmrc tools/build/package.json $(wildcard packages/*/package.json)
+
+# npm begins by deleting what is installed, so that an install which is cut off leaves neither.
+.cache/installed: $(MANIFESTS)
 	@mkdir -p .cache
-	npm ci --no-progress --ignore-scripts
+	@rm -f .cache/installed-to-run
+	@echo "Installing npm packages (425 MB on disk)"
+	npm ci --ignore-scripts
+	@touch $@
+
+.cache/installed-to-run: $(MANIFESTS)
+	@mkdir -p .cache
+	@echo "Installing the npm packages that krane needs to run (165 MB on disk)"
+	npm ci --ignore-scripts --omit=dev
 	@touch $@
 
 .cache/node24: tools/node24/package.json tools/node24/package-lock.json tools/node24/install.mjs
@@ -96,7 +113,7 @@ clean: ## Remove build results (not the Kubernetes cache)
 	$(TS) tools/check-layers.ts
 	@touch $@
 
-bin/krane: .cache/installed package.json tools/bundle.ts $(PRODUCT)
+bin/krane: $(INSTALLED) package.json tools/bundle.ts $(PRODUCT)
 	$(TS) tools/bundle.ts program
 
 .cache/sim/main.mjs: .cache/installed tools/bundle.ts $(PRODUCT) $(filter sim/%,$(SOURCES))

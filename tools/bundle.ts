@@ -8,8 +8,6 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
 import { bundleDashboard } from "./bundle-dashboard.ts";
-import { bundlePackage } from "./bundle-package.ts";
-import { emitTypes } from "./emit-types.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -112,6 +110,8 @@ async function bundleLibrary(outdir: string): Promise<void> {
     packages: "external",
     define: await identity(),
   });
+  // Imported here because it needs the compiler, which `make dev` does not install.
+  const { emitTypes } = await import("./emit-types.ts");
   await emitTypes(root, ["src/index.ts", "src/testing.ts"], `${resolved}/types`);
 }
 
@@ -145,6 +145,7 @@ async function revision(): Promise<string> {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [, , what = "program", where] = process.argv;
   if (what === "library") {
+    const { bundlePackage } = await import("./bundle-package.ts");
     await bundlePackage("kube-apiserver");
     await bundleLibrary(where ?? "dist");
   } else if (what === "sim") await bundleSimulation(where ?? ".cache/sim/main.mjs");

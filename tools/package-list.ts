@@ -34,9 +34,12 @@ interface LockedPackage {
   readonly link?: boolean;
 }
 
+/** What only builds krane: its packages are no development dependencies, so that `make dev` can install them alone. */
+const buildTool = "@krane/build@";
+
 /**
- * Without what is only for development. `npm sbom --omit dev` also leaves out packages that krane needs itself and that
- * a package for development needs too, so the lock file decides here.
+ * Without what is only for development or for the build. `npm sbom --omit dev` also leaves out packages that krane needs
+ * itself and that a package for development needs too, so the lock file decides here.
  */
 export async function loadPackageList(
   root: string,
@@ -47,7 +50,7 @@ export async function loadPackageList(
   const { stdout } = await promisify(execFile)("npm", args, { cwd: root, signal, maxBuffer: 2 ** 24 });
   const list = JSON.parse(stdout) as PackageList;
   const lock = JSON.parse(await readFile(join(root, "package-lock.json"), "utf8")) as LockFile;
-  const kept = new Set([list.metadata.component["bom-ref"], ...runtimePackages(lock, withOptional)]);
+  const kept = reachable(list, new Set(runtimePackages(lock, withOptional)));
   const isKept = (ref: string) => kept.has(ref);
   return {
     ...list,
@@ -57,6 +60,17 @@ export async function loadPackageList(
       .filter(({ ref }) => isKept(ref))
       .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter(isKept) })),
   };
+}
+
+/** The program itself, and those of `among` that it needs. */
+function reachable({ metadata, dependencies }: PackageList, among: ReadonlySet<string>): ReadonlySet<string> {
+  const neededBy = new Map(dependencies.map(({ ref, dependsOn }) => [ref, dependsOn]));
+  const found = new Set([metadata.component["bom-ref"]]);
+  // A loop over a set also visits what is added meanwhile.
+  for (const ref of found)
+    for (const needed of neededBy.get(ref) ?? [])
+      if (among.has(needed) && !needed.startsWith(buildTool)) found.add(needed);
+  return found;
 }
 
 /** As `name@version`. */

@@ -10,6 +10,7 @@ import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
 import { bundle, nodeAssignments, nodeFlags } from "../../tools/bundle.ts";
 import { bundleDashboard } from "../../tools/bundle-dashboard.ts";
+import { readProjectFile } from "../support/project-files.ts";
 
 type Inputs = Awaited<ReturnType<typeof bundle>>["inputs"];
 
@@ -61,6 +62,21 @@ test("the agent has no database, no storage, no tracing and no YAML until it is 
   const read = readWith("src/cli/agent-command.ts");
   assert.deepEqual(partsIn(read, ofRunning), ofRunning);
   assert.deepEqual(partsIn(read, [...ofServer, ...ofStorage, ...ofTracing, ...ofPeople]), []);
+});
+
+test("the program and the dashboard are made of packages that `make dev` installs", async () => {
+  const { packages } = JSON.parse(readProjectFile("package-lock.json")) as {
+    readonly packages: Readonly<Record<string, { readonly dev?: boolean }>>;
+  };
+  const page = await bundleDashboard();
+  const folders = Object.keys({ ...inputs, ...page.inputs }).flatMap(
+    (file) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1] ?? [],
+  );
+  assert.ok(folders.includes("node_modules/preact"), "it has packages");
+  assert.deepEqual(
+    [...new Set(folders)].filter((folder) => packages[folder]?.dev !== undefined),
+    [],
+  );
 });
 
 test("of the embedded PostgreSQL no code is held, and its programs stay where they are", () => {
