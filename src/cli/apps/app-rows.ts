@@ -1,6 +1,7 @@
 // How `krane get` and `krane describe` show an app. Pure functions of the control plane's response.
 import type { AppView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { Release_Phase as Phase, type Release } from "../../gen/krane/admin/v1/app_pb.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { releasesOf } from "../../why/app-releases.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import {
@@ -16,32 +17,48 @@ import { type Cell, indented, renderFields, renderTable } from "../terminal/tabl
 import { idOf, nameOf } from "./app-search.ts";
 
 export function appTitles({ wide }: Pick<TableOptions, "wide">): readonly string[] {
-  const more = wide ? ["VERSION", "ENVIRONMENT", "AGE", "RESTARTS", "REASON"] : [];
-  return ["ID", "NAME", "READY", "PHASE", "RELEASE", "IMAGE", ...more];
+  const more = wide ? ["VERSION", "ENVIRONMENT", "REASON"] : [];
+  return ["ID", "NAME", "READY", "PHASE", "RELEASE", "RESTARTS", "AGE", "IMAGE", ...more];
 }
 
+/** Age and restarts are those of the current release, or of the one that starts. */
 export function appCells(view: AppView, { wide, silence, nowMs }: TableOptions): readonly Cell[] {
+  const { current, starting } = releasesOf(view);
+  const shown = current ?? starting;
   return [
     idOf(view),
     nameOf(view),
     readyCell(view),
     appPhaseCell(view, silence),
     releaseText(view),
+    restartsOfPods(shown?.deployment?.deployment?.instances ?? []),
+    ageOf(shown?.release.createdAtMs ?? 0n, nowMs),
     view.app?.spec?.template?.image ?? "",
-    ...(wide ? wideCells(view, nowMs) : []),
+    ...(wide ? wideCells(view) : []),
   ];
 }
 
-/** Age and restarts are those of the current release. */
-function wideCells(view: AppView, nowMs: number): Cell[] {
-  const { current, failed } = releasesOf(view);
+function wideCells(view: AppView): Cell[] {
   return [
     String(view.app?.version ?? 0n),
     view.app?.spec?.template?.environmentId ?? "",
-    ageOf(current?.release.createdAtMs ?? 0n, nowMs),
-    restartsOfPods(current?.deployment?.deployment?.instances ?? []),
-    { text: failed?.reason ?? "", tone: "bad" },
+    { text: releasesOf(view).failed?.reason ?? "", tone: "bad" },
   ];
+}
+
+/** Among objects of all kinds. */
+export function mixedAppCells(view: AppView, { wide, silence }: TableOptions): readonly Cell[] {
+  return [
+    titleOfApp(view),
+    nameOf(view),
+    readyCell(view),
+    appPhaseCell(view, silence),
+    ...(wide ? wideCells(view) : []),
+  ];
+}
+
+export function titleOfApp(view: AppView): string {
+  return `app/${printable(idOf(view))}`;
 }
 
 /** The ready pods of the current release; before the first, of the one that starts. */

@@ -17,7 +17,8 @@ import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { findEnvironment } from "../objects/environment-search.ts";
-import { objectKindOf, parseObjectName } from "../objects/object-names.ts";
+import { resolveName } from "../objects/named-object.ts";
+import { objectKindOf } from "../objects/object-names.ts";
 import { findObject, titleOf } from "../objects/object-search.ts";
 import { momentOf } from "../terminal/age.ts";
 import type { Paint, Tone } from "../terminal/colours.ts";
@@ -69,7 +70,7 @@ async function parseSubject(
   { kind: word, name: id }: { readonly kind: string | undefined; readonly name: string | undefined },
 ): Promise<Subject & { readonly flaw?: CommandError }> {
   if (word === undefined) return { kind: ObjectKind.UNSPECIFIED, id: "" };
-  const { kind: kindName, name } = parseObjectName(word, id);
+  const { kind: kindName, name } = await resolveName(admin, { first: word, second: id });
   const kind = objectKindOf(kindName);
   if (name === undefined) return { kind, id: "" };
   try {

@@ -53,18 +53,18 @@ export async function explainObject(
   return answer.cause === "unknown-object" ? exitCodes.notFound : exitCodes.ok;
 }
 
-/** The app that was asked about: `app web`, `app/web`, or a name alone that no object has. */
+/** The app that was asked about: `app web`, `app/web`, or a name alone, which may have the form `namespace/name`. */
 async function lookForApp(
   admin: Admin,
   { first, second }: { readonly first: string; readonly second: string | undefined },
 ): Promise<FoundApp | undefined> {
   const [word = ""] = first.split("/");
-  if (second !== undefined || first.includes("/") || isKindWord(first, ["app"])) {
-    if (!isKindWord(word, ["app"])) return undefined;
+  if (isKindWord(word, ["app"])) {
     const { name } = parseObjectName(first, second, ["app"]);
     if (name === undefined) throw new CommandError("usage", "which app? krane why app ID");
     return findApp(admin, name);
   }
+  if (second !== undefined || isKindWord(word)) return undefined;
   try {
     return await findApp(admin, first);
   } catch (error) {

@@ -10,6 +10,7 @@ import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { waitAndTell } from "./command-wait.ts";
 import type { LoadedName } from "./loaded-documents.ts";
+import { resolveName } from "./named-object.ts";
 import { type NamedKind, objectKindOf, parseObjectName } from "./object-names.ts";
 import { nameInCluster } from "./object-rows.ts";
 import { findObject, isNotFound, titleOf } from "./object-search.ts";
@@ -41,7 +42,10 @@ export async function namedTarget(
   what: { readonly kind: string; readonly name: string | undefined },
   { yes }: Pick<DeleteOptions, "yes">,
 ): Promise<NamedTarget> {
-  const { kind, name } = parseObjectName(what.kind, what.name);
+  // With --yes nobody sees what a name alone has found.
+  const { kind, name } = yes
+    ? parseObjectName(what.kind, what.name)
+    : await resolveName(admin, { first: what.kind, second: what.name });
   if (name === undefined) throw new CommandError("usage", `which ${kind}? krane delete ${kind} ID`);
   if (kind === "environment") {
     const title = `environment/${printable(name)}`;

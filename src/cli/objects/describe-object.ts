@@ -26,7 +26,8 @@ import { ageOf } from "../terminal/age.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
 import { type Cell, indented, renderFields, renderTable } from "../terminal/table.ts";
 import { findEnvironment } from "./environment-search.ts";
-import { type NamedKind, objectKindOf, parseObjectName } from "./object-names.ts";
+import { resolveName } from "./named-object.ts";
+import { type NamedKind, objectKindOf } from "./object-names.ts";
 import { nameInCluster, phaseCell, readyText, reasonOf } from "./object-rows.ts";
 import { findObject, titleOf } from "./object-search.ts";
 import { podStatusCell, restartsText } from "./pod-list.ts";
@@ -38,7 +39,7 @@ export async function describeObject(
   io: Io,
   what: { readonly kind: string; readonly name: string | undefined },
 ): Promise<number> {
-  const { kind, name } = parseObjectName(what.kind, what.name);
+  const { kind, name } = await resolveName(admin, { first: what.kind, second: what.name });
   if (name === undefined) throw new CommandError("usage", `which ${kind}? krane describe ${kind} ID`);
   const found = await descriptionOf(admin, kind, name);
   const { events } = await admin.client.listEvents(

@@ -20,7 +20,8 @@ import { exitCodes } from "../exit-codes.ts";
 import type { EditedFile, Io } from "../io.ts";
 import { type ApplyOptions, applyDocuments } from "./apply-documents.ts";
 import { findEnvironment } from "./environment-search.ts";
-import { type NamedKind, objectKindOf, parseObjectName } from "./object-names.ts";
+import { resolveName } from "./named-object.ts";
+import { type NamedKind, objectKindOf } from "./object-names.ts";
 import { findObject, titleOf } from "./object-search.ts";
 
 interface Edited {
@@ -36,7 +37,7 @@ export async function editObject(
   what: { readonly kind: string; readonly name: string | undefined },
   options: Pick<ApplyOptions, "wait" | "timeout"> & { readonly editor: string },
 ): Promise<number> {
-  const { kind, name } = parseObjectName(what.kind, what.name);
+  const { kind, name } = await resolveName(admin, { first: what.kind, second: what.name });
   if (name === undefined) throw new CommandError("usage", `which ${kind}? krane edit ${kind} ID`);
   if (io.openEditor === undefined) throw new TypeError("no editor to open");
   const opened = await load(admin, kind, name);

@@ -1,4 +1,5 @@
 // krane get: lists objects, pods, apps and environments, or shows one, once or with every change.
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type AppView,
   AppViewSchema,
@@ -14,14 +15,15 @@ import { type KindName, kinds } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { type AgentHeard, loadAgentHeard, withHeard } from "../admin/agent-silence.ts";
-import { appCells, appTitles } from "../apps/app-rows.ts";
-import { findApp, idOf, listApps } from "../apps/app-search.ts";
+import { appCells, appTitles, mixedAppCells, titleOfApp } from "../apps/app-rows.ts";
+import { findApp, listApps } from "../apps/app-search.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { jsonOf } from "../terminal/output.ts";
 import { findEnvironment, listEnvironments } from "./environment-search.ts";
 import { type ListedItem, type Listing, printListing } from "./listing.ts";
-import { type NamedKind, objectKindOf, parseObjectName, splitName } from "./object-names.ts";
+import { resolveName } from "./named-object.ts";
+import { type NamedKind, objectKindOf, splitName } from "./object-names.ts";
 import { environmentCells, environmentTitles, objectColumns, type TableOptions } from "./object-rows.ts";
 import { findObject, listObjects, titleOf } from "./object-search.ts";
 import { findPods, namesPods, podItem, podTitles } from "./pod-list.ts";
@@ -51,17 +53,18 @@ export async function getObjects(
   what: { readonly kind: string; readonly name: string | undefined },
   options: GetOptions,
 ): Promise<number> {
-  const query = parseQuery(what, options);
+  const query = await parseQuery(admin, what, options);
   const load = () => loadListing(admin, query);
   if (options.watch) return watchListing(admin, io, load);
   await printListing(admin, io, await load(), options);
   return exitCodes.ok;
 }
 
-function parseQuery(
+async function parseQuery(
+  admin: Admin,
   what: { readonly kind: string; readonly name: string | undefined },
   { environment = "", selector, deleted = undefined }: GetOptions,
-): Query {
+): Promise<Query> {
   const rest = {
     environmentId: environment,
     includeDeleted: deleted === true,
@@ -69,7 +72,7 @@ function parseQuery(
   };
   if (what.kind === "all" && what.name === undefined) return { kind: "all", name: undefined, ...rest };
   if (namesPods(what.kind)) return { kind: "pod", name: splitName(what.kind, what.name).name, ...rest };
-  return { ...parseObjectName(what.kind, what.name), ...rest };
+  return { ...(await resolveName(admin, { first: what.kind, second: what.name })), ...rest };
 }
 
 async function loadListing(admin: Admin, query: Query): Promise<Listing> {
@@ -78,7 +81,32 @@ async function loadListing(admin: Admin, query: Query): Promise<Listing> {
   const heard = await loadAgentHeard(admin);
   if (kind === "app") return appListing(admin, query, heard);
   if (kind === "pod") return podListing(admin, query, heard);
-  return objectListing(admin, { ...query, kind }, heard);
+  return kind === "all" ? mixedListing(admin, query, heard) : objectListing(admin, { ...query, kind }, heard);
+}
+
+/** Apps, then the objects in the cluster. */
+async function mixedListing(admin: Admin, query: Query, heard: AgentHeard): Promise<Listing> {
+  const shape = { ...tableOptions(admin), ...heard };
+  const apps = (await appsOfQuery(admin, query).catch(noneIfOlder)).map((view) => ({
+    ...appItem(view, shape, heard),
+    cells: mixedAppCells(view, shape),
+  }));
+  const objects = await objectListing(admin, { ...query, kind: "all" }, heard);
+  return {
+    ...objects,
+    items: [...apps, ...objects.items],
+    wrap: (values) => ({
+      apps: values.slice(0, apps.length),
+      objects: values.slice(apps.length),
+      nextPageToken: "",
+    }),
+  };
+}
+
+/** An older control plane has no apps. */
+function noneIfOlder(error: unknown): readonly AppView[] {
+  if (error instanceof ConnectError && error.code === Code.Unimplemented) return [];
+  throw error;
 }
 
 async function objectListing(
@@ -128,32 +156,34 @@ async function podListing(admin: Admin, query: Query, heard: AgentHeard): Promis
   };
 }
 
-async function appListing(
-  admin: Admin,
-  { name, environmentId, selector }: Query,
-  heard: AgentHeard,
-): Promise<Listing> {
+async function appListing(admin: Admin, query: Query, heard: AgentHeard): Promise<Listing> {
+  const { name } = query;
   const shape = { ...tableOptions(admin), ...heard };
-  const item = (view: AppView): ListedItem => {
-    const { spec } = view.app ?? {};
-    return {
-      title: `app/${printable(idOf(view))}`,
-      json: withHeard(jsonOf(AppViewSchema, view), heard),
-      cells: appCells(view, shape),
-      content: spec && { kind: "app", spec },
-    };
-  };
   const titles = appTitles(shape);
-  if (name !== undefined) return single(titles, item((await findApp(admin, name)).view));
-  const apps = (await listApps(admin, admin.region)).filter((view) => {
+  if (name !== undefined) return single(titles, appItem((await findApp(admin, name)).view, shape, heard));
+  const apps = await appsOfQuery(admin, query);
+  return {
+    titles,
+    items: apps.map((view) => appItem(view, shape, heard)),
+    absence: `no apps in region ${admin.region}`,
+    wrap: (values) => ({ apps: [...values] }),
+  };
+}
+
+async function appsOfQuery(admin: Admin, { environmentId, selector }: Query): Promise<readonly AppView[]> {
+  return (await listApps(admin, admin.region)).filter((view) => {
     const facts = factsOfApp(view);
     return selector(facts) && ["", facts.environment].includes(environmentId);
   });
+}
+
+function appItem(view: AppView, shape: TableOptions, heard: AgentHeard): ListedItem {
+  const { spec } = view.app ?? {};
   return {
-    titles,
-    items: apps.map(item),
-    absence: `no apps in region ${admin.region}`,
-    wrap: (values) => ({ apps: [...values] }),
+    title: titleOfApp(view),
+    json: withHeard(jsonOf(AppViewSchema, view), heard),
+    cells: appCells(view, shape),
+    content: spec && { kind: "app", spec },
   };
 }
 

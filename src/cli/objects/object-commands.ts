@@ -5,6 +5,7 @@ import { allKinds } from "../../kinds/kinds.ts";
 import { replicasMax } from "../../model/message-fields.ts";
 import { type Admin, addAdminOptions, type CommandDeps, withAdmin } from "../admin/admin-access.ts";
 import { regionFlag } from "../admin/admin-target.ts";
+import type { ScaleOptions } from "../apps/scale-app.ts";
 import { CommandError } from "../command-error.ts";
 import { objectFormats } from "../terminal/output.ts";
 import { listed } from "../terminal/word-list.ts";
@@ -14,7 +15,6 @@ import type { DeleteOptions } from "./delete-objects.ts";
 import { addFileOption, filePaths } from "./file-option.ts";
 import type { GetOptions } from "./get-objects.ts";
 import { ifVersion } from "./if-version.ts";
-import type { ScaleOptions } from "./scale-object.ts";
 
 type WaitOptions = Pick<ApplyOptions, "wait" | "timeout">;
 type ExitWith = (code: number) => void;
@@ -22,7 +22,9 @@ type ExitWith = (code: number) => void;
 const plurals = ["apps", ...allKinds.map(({ plural }) => plural), "environments"];
 const shortForms = [...allKinds.flatMap(({ aliases }) => aliases), "env"];
 const kinds = `${listed(plurals, "or")}; singular, or ${listed(shortForms, "and")} for short`;
-const scaled = allKinds.filter(({ makesPods }) => makesPods).map(({ name }) => name);
+const names = `OBJECT is an id, a name or NAMESPACE/NAME, alone or behind its kind: hello, app/hello, app hello, demo/hello.
+The kinds are ${kinds}.`;
+const scaled = ["app", ...allKinds.filter(({ makesPods }) => makesPods).map(({ name }) => name)];
 
 export function addObjectCommands(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   addApply(program, deps, exitWith);
@@ -119,14 +121,16 @@ function addGet(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
       "after",
       `
 KIND is ${kinds}; pods; or all.
-ID is the object's id, or its name in the cluster if that is unique. For pods, it names a pod, an app or a deployment.
+ID is the object's id, its name, or NAMESPACE/NAME. It also works without the kind. For pods, it names a pod, an app or
+a deployment.
 CONDITIONS are KEY=VALUE or KEY!=VALUE with commas between them. KEY is workspace, project, environment, namespace,
 app or phase.
 
 Examples:
   krane get deployments
   krane get deployment d_hello -o yaml
-  krane get deployment/demo/hello           by namespace and name
+  krane get app/hello                       by kind and name
+  krane get hello                           by its name alone
   krane get all -o wide                     with versions and reasons
   krane get pods web                        the pods of an app or a deployment
   krane get all -l environment=env_prod,phase!=ready
@@ -152,16 +156,17 @@ Examples:
 }
 
 function addDescribe(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
-  const describe = program.command("describe <kind> [id]").description("show everything about one object");
+  const describe = program.command("describe <object> [id]").description("show everything about one object");
   addAdminOptions(describe, { output: true })
     .addHelpText(
       "after",
       `
-KIND is ${kinds}.
+${names}
 
 Examples:
+  krane describe hello
   krane describe deployment d_hello
-  krane describe deployment/hello
+  krane describe app/hello
   krane describe env env_demo
   krane describe app web -o yaml            with its last events, for programs
 `,
@@ -177,15 +182,15 @@ Examples:
 }
 
 function addEdit(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
-  const edit = program.command("edit <kind> [id]").description("change an object in your editor");
+  const edit = program.command("edit <object> [id]").description("change an object in your editor");
   addAdminOptions(addWaitOptions(edit, "what was changed is ready"))
     .addHelpText(
       "after",
       `
-KIND is ${kinds}.
+${names}
 
 Examples:
-  krane edit app web
+  krane edit web
   KRANE_EDITOR="code --wait" krane edit deployment/d_hello --wait
 
 The editor is $KRANE_EDITOR, $VISUAL or $EDITOR, else vi. If somebody else changes the object meanwhile, nothing is
@@ -206,8 +211,8 @@ applied, and your changes stay in a file.
 
 function addScale(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const scale = program
-    .command("scale <kind> [id]")
-    .description(`change how many pods a ${listed(scaled, "or")} has`)
+    .command("scale <object> [id]")
+    .description(`change how many pods an ${listed(scaled, "or")} has`)
     .addOption(
       new Option("--replicas <n>", "the number of pods; 0 pauses it")
         .argParser(parseReplicas)
@@ -218,9 +223,12 @@ function addScale(program: Command, deps: CommandDeps, exitWith: ExitWith): void
     .addHelpText(
       "after",
       `
+OBJECT is an id, a name or NAMESPACE/NAME, alone or behind its kind: hello, app/hello, app hello, demo/hello.
+An app keeps its current release. Its document still has the previous number, and the next krane apply goes back to that.
+
 Examples:
-  krane scale deployment d_hello --replicas 3 --wait
-  krane scale deployment/d_hello --replicas 2
+  krane scale hello --replicas 3 --wait
+  krane scale app/hello --replicas 2
   krane scale deployment d_hello --replicas 0       pause it
 `,
     )
@@ -246,9 +254,10 @@ function addDelete(program: Command, deps: CommandDeps, exitWith: ExitWith): voi
       "after",
       `
 KIND is ${kinds}.
+ID is the object's id, its name, or NAMESPACE/NAME. It also works without the kind, if krane asks before it deletes.
 
 Examples:
-  krane delete deployment d_hello                   asks first
+  krane delete hello                                asks first
   krane delete deployment d_hello --yes --wait
   krane delete -f hello.yaml --yes                  in the reverse order of apply
 

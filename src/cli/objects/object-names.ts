@@ -20,36 +20,43 @@ const named: readonly Pick<Kind<NamedKind>, "name" | "plural" | "aliases" | "obj
 const namedKinds = named.map(({ name }) => name);
 
 /** The kinds with pods. */
-export const scaledKinds = allKinds.filter(({ makesPods }) => makesPods).map(({ name }) => name);
+export const scaledKinds: readonly NamedKind[] = [
+  "app",
+  ...allKinds.filter(({ makesPods }) => makesPods).map(({ name }) => name),
+];
 
 /** The singular and plural names of these kinds, for shell completion. */
 export function wordsOfKinds(kinds: readonly NamedKind[] = namedKinds): readonly string[] {
   return named.flatMap(({ name, plural }) => (kinds.includes(name) ? [name, plural] : []));
 }
 
-/**
- * Parses a kind: singular, plural or short form. Throws if it is not allowed; `isAlone` means that no name follows, so
- * the user may have meant the name of an object.
- */
-export function parseKind(
-  word: string,
-  allowed: readonly NamedKind[] = namedKinds,
-  isAlone = false,
-): NamedKind {
+/** Whether it is a kind: singular, plural or short form. */
+export function isKind(word: string): boolean {
+  return kindCalled(word) !== undefined;
+}
+
+function kindCalled(word: string): NamedKind | undefined {
   const text = word.toLowerCase();
-  const found = named.find(
-    ({ name, plural, aliases }) => text === name || text === plural || aliases.includes(text),
-  )?.name;
+  return named.find(({ name, plural, aliases }) => text === name || text === plural || aliases.includes(text))
+    ?.name;
+}
+
+/** Parses a kind. Throws if it is unknown or not allowed. */
+export function parseKind(word: string, allowed: readonly NamedKind[] = namedKinds): NamedKind {
+  const found = kindCalled(word);
   if (found !== undefined && allowed.includes(found)) return found;
+  throw new CommandError("usage", `unknown kind "${printable(word)}"; ${kindsText(word, allowed)}`);
+}
+
+/** Which kinds there are, and which one may be meant. */
+export function kindsText(word: string, allowed: readonly NamedKind[] = namedKinds): string {
   const possible = named.filter(({ name }) => allowed.includes(name));
-  const list = possible.map(({ plural }) => plural).join(", ");
   const near = nearestName(
-    text,
+    word.toLowerCase(),
     possible.map(({ name, plural }) => ({ name, aliases: [plural] })),
   );
-  const asName = isAlone && found === undefined ? `; for an object: ${allowed[0]} ${printable(word)}` : "";
-  const hint = near === undefined ? asName : `; did you mean ${near}?`;
-  throw new CommandError("usage", `unknown kind "${printable(word)}"; use ${list}${hint}`);
+  const list = possible.map(({ plural }) => plural).join(", ");
+  return `kinds are ${list}${near === undefined ? "" : `; did you mean ${near}?`}`;
 }
 
 /** Parses `KIND NAME` or `KIND/NAME`; the name is undefined if only a kind was given. */
@@ -59,7 +66,7 @@ export function parseObjectName(
   allowed: readonly NamedKind[] = namedKinds,
 ): { readonly kind: NamedKind; readonly name: string | undefined } {
   const { kind, name } = splitName(first, second);
-  return { kind: parseKind(kind, allowed, name === undefined), name };
+  return { kind: parseKind(kind, allowed), name };
 }
 
 /** `KIND NAME` or `KIND/NAME`. */

@@ -99,7 +99,6 @@ const columns: Readonly<Record<ColumnName, Column>> = {
     },
   },
   restarts: {
-    ...wide,
     title: "RESTARTS",
     cell: (object) => restartsOfPods(viewOf(object).listedPods(object)),
   },

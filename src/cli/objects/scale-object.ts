@@ -1,29 +1,26 @@
 // krane scale: changes the number of pods of an object, and nothing else.
 import { ObjectView_Desired as Desired } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { Admin } from "../admin/admin-access.ts";
+import { type ScaleOptions, scaleApp } from "../apps/scale-app.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { waitAndTell } from "./command-wait.ts";
-import { objectKindOf, parseObjectName, scaledKinds } from "./object-names.ts";
+import { resolveName } from "./named-object.ts";
+import { objectKindOf, scaledKinds } from "./object-names.ts";
 import { findObject, titleOf } from "./object-search.ts";
-
-export interface ScaleOptions {
-  readonly replicas: number;
-  readonly ifVersion?: bigint;
-  readonly wait?: true;
-  readonly timeout: number;
-}
 
 export async function scaleObject(
   admin: Admin,
   io: Io,
   what: { readonly kind: string; readonly name: string | undefined },
-  { replicas, ifVersion, wait, timeout }: ScaleOptions,
+  options: ScaleOptions,
 ): Promise<number> {
-  const { kind, name } = parseObjectName(what.kind, what.name, scaledKinds);
+  const { replicas, ifVersion, wait, timeout } = options;
+  const { kind, name } = await resolveName(admin, { first: what.kind, second: what.name }, scaledKinds);
   if (name === undefined)
     throw new CommandError("usage", `which ${kind}? krane scale ${kind} ID --replicas N`);
+  if (kind === "app") return scaleApp(admin, io, name, options);
   const { object } = await findObject(admin, name, objectKindOf(kind));
   const { ref } = object;
   const title = titleOf(ref);

@@ -103,10 +103,16 @@ test("an app is applied, released, shown and deleted", async (t) => {
     "environment/env_demo created (version 1)\napp/app_web created (release 1)\n",
     first.stderr,
   );
-  assert.match((await world.run(["get", "apps"])).stdout, /^app_web +demo\/web +0\/2 +Releasing +1 +web:1$/m);
+  assert.match(
+    (await world.run(["get", "apps"])).stdout,
+    /^app_web +demo\/web +0\/2 +Releasing +1 +\d+s +web:1$/m,
+  );
   await world.report();
   await world.pass(10);
-  assert.match((await world.run(["get", "apps"])).stdout, /^app_web +demo\/web +2\/2 +Ready +1 +web:1$/m);
+  assert.match(
+    (await world.run(["get", "apps"])).stdout,
+    /^app_web +demo\/web +2\/2 +Ready +1 +\d+s +web:1$/m,
+  );
   assert.match(
     (await world.apply(documents("image: web:1\nreplicas: 2\n"))).stdout,
     /app\/app_web unchanged/,
@@ -115,7 +121,7 @@ test("an app is applied, released, shown and deleted", async (t) => {
   const diff = await world.run(["diff", "-f", "app.yaml"], app("image: web:2\nreplicas: 2\n"));
   assert.equal(diff.stdout, 'app/app_web\n  image: "web:1" → "web:2"\n');
   assert.match((await world.apply(app("image: web:2\nreplicas: 2\n"))).stdout, /configured \(release 2\)/);
-  assert.match((await world.run(["get", "app", "web"])).stdout, /2\/2 +Releasing +1 → 2 +web:2/);
+  assert.match((await world.run(["get", "app", "web"])).stdout, /2\/2 +Releasing +1 → 2 +\d+s +web:2/);
   await world.report();
   await world.pass(10);
   const described = (await world.run(["describe", "app/web"])).stdout;
@@ -144,6 +150,10 @@ test("only another number of pods scales the release that runs", async (t) => {
   assert.match(scaled.stdout, /app\/app_web configured \(version \d+\)/);
   await world.report();
   assert.match((await world.run(["get", "apps"])).stdout, /3\/3 +Ready +1 /);
+  const again = await world.run(["scale", "app/web", "--replicas", "5"]);
+  assert.match(again.stdout, /^app\/app_web scaled from 3 to 5 \(version \d+\)\n$/, again.stderr);
+  await world.report();
+  assert.match((await world.run(["get", "apps"])).stdout, /5\/5 +Ready +1 /);
 });
 
 test("a release that fails leaves the app on what ran, and why says so", async (t) => {
@@ -299,7 +309,7 @@ test("rollout undo goes back to the release before, and to any that is kept", as
   }
   assert.equal((await world.run(["rollout", "undo", "web"])).stdout, "app/app_web release 4 started\n");
   await world.becomeCurrent();
-  assert.match((await world.run(["get", "apps"])).stdout, /Ready +4 +web:2$/m);
+  assert.match((await world.run(["get", "apps"])).stdout, /Ready +4 +\d+s +web:2$/m);
   const first = await world.run(["rollout", "undo", "web", "--to-release", "1"]);
   assert.equal(first.stdout, "app/app_web release 5 started\n", first.stderr);
   const history = (await world.run(["rollout", "history", "web"])).stdout;
