@@ -17,12 +17,15 @@ interface NamedCommand {
   readonly command: Command;
 }
 
-/** Every command that does something, and those that only hold others. */
+/** Every command that does something, and those that only hold others, but what only scripts call. */
 function commandsOf(command: Command, path: readonly string[] = []): readonly NamedCommand[] {
-  return command.commands.flatMap((child) => {
-    const childPath = [...path, child.name()];
-    return [{ path: childPath, command: child }, ...commandsOf(child, childPath)];
-  });
+  const shown = command.createHelp().visibleCommands(command);
+  return command.commands
+    .filter((child) => shown.includes(child))
+    .flatMap((child) => {
+      const childPath = [...path, child.name()];
+      return [{ path: childPath, command: child }, ...commandsOf(child, childPath)];
+    });
 }
 
 const program = createProgram({}, new FakeIo(), () => undefined);

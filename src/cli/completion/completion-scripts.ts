@@ -1,5 +1,5 @@
 // Generates the completion scripts: lookup tables of all commands and flags, and a few lines of shell that walk along
-// the typed words. Completing never runs krane.
+// the typed words. They run krane only for what is in no table: names of objects, contexts and regions.
 import type { CompletedCommand, CompletedValue } from "./completion-model.ts";
 
 export const shells = ["bash", "zsh", "fish"] as const;
@@ -37,6 +37,18 @@ ${valueCases(commands).join("\n")}
   *) return 1 ;;
   esac
 }
+_krane_live() {
+  case "$1" in
+  ${liveCases(commands)}
+  *) return 1 ;;
+  esac
+}
+_krane_ask() {
+  local word
+  while IFS= read -r word; do
+    COMPREPLY+=("$word")
+  done < <("\${COMP_WORDS[0]}" complete-words -- "\${COMP_WORDS[@]:1:$COMP_CWORD}" </dev/null 2>/dev/null)
+}
 _krane() {
   local current="\${COMP_WORDS[COMP_CWORD]}" command=krane wanted= given= names= flags= value= word
   COMPREPLY=()
@@ -60,9 +72,17 @@ _krane() {
       while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "$current")
       return
     fi
+    if [[ "$value" == "<live>" ]]; then
+      _krane_ask
+      return
+    fi
   else
     _krane_words "$command"
     _krane_flags "$command"
+    if [[ "$current" != -* && ( -n "$given" || "$current" == */* || -z "$names" ) ]] && _krane_live "$command"; then
+      _krane_ask
+      [[ \${#COMPREPLY[@]} -gt 0 ]] && return
+    fi
     [[ -n "$given" ]] && names=
     value="$names"
     if [[ "$current" == -* || -z "$names" ]]; then value="$flags"; fi
@@ -75,6 +95,12 @@ complete -F _krane krane
 
 function wordsCase({ path, below, words }: CompletedCommand): string {
   return `  ${quoted(path)}) names=${quoted([...below, ...words].join(" "))} ;;`;
+}
+
+function liveCases(commands: readonly CompletedCommand[]): string {
+  const paths = commands.filter(({ isLive }) => isLive).map(({ path }) => quoted(path));
+  // A pattern without any command is a syntax error.
+  return `${paths.join(" | ") || "''"}) ;;`;
 }
 
 function flagsCase({ path, options }: CompletedCommand): string {
@@ -125,10 +151,11 @@ function flagValues(
 function valueText(value: CompletedValue): string | undefined {
   if (value.kind === "none") return undefined;
   if (value.kind === "words") return value.words.join(" ");
-  return value.kind === "file" ? "<file>" : "";
+  return { file: "<file>", live: "<live>", other: "" }[value.kind];
 }
 
-// The same walk as in bash; `first` tests whether the word can be the first argument of its command.
+// The same walk as in bash; `first` tests whether the word can be the first argument of its command, `rest` whether it can
+// be a name behind a kind.
 function fishScript(commands: readonly CompletedCommand[]): string {
   const paths = commands.map(({ path }) => fishQuoted(path)).join(" ");
   return `# What krane can be told, for completion in the shell. Made by: krane completion
@@ -152,7 +179,17 @@ function __krane_at
         end
     end
     test "$command" = "$argv[1]"; or return 1
-    test "$argv[2]" != first; or test $given = no
+    switch "$argv[2]"
+        case first
+            test $given = no
+        case rest
+            test $given = yes; or string match -q -- '*/*' (commandline -ct)
+    end
+end
+function __krane_live
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    $words[1] complete-words -- $words[2..-1] "$current" </dev/null 2>/dev/null
 end
 complete -c krane -f
 ${commands.flatMap((command) => fishLines(command, commands)).join("\n")}
@@ -160,15 +197,17 @@ ${commands.flatMap((command) => fishLines(command, commands)).join("\n")}
 }
 
 function fishLines(
-  { path, below, options, words }: CompletedCommand,
+  { path, below, options, words, isLive }: CompletedCommand,
   commands: readonly CompletedCommand[],
 ): readonly string[] {
   const start = `complete -c krane -n ${fishQuoted(`__krane_at "${path}"`)}`;
   const first = `complete -c krane -n ${fishQuoted(`__krane_at "${path}" first`)}`;
+  const rest = `complete -c krane -n ${fishQuoted(`__krane_at "${path}" rest`)}`;
   const aboutOf = (word: string) => commands.find((each) => each.path === `${path} ${word}`)?.about ?? "";
   return [
     ...below.map((word) => `${first} -a ${word} -d ${fishQuoted(aboutOf(word))}`),
     ...(words.length === 0 ? [] : [`${first} -a ${fishQuoted(words.join(" "))}`]),
+    ...(isLive ? [`${words.length === 0 ? start : rest} -a '(__krane_live)'`] : []),
     ...options.map(({ names, about, value }) => {
       const flags = names.map((name) =>
         name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`,
@@ -178,10 +217,14 @@ function fishLines(
           ? []
           : value.kind === "file"
             ? ["-r -F"]
-            : ["-x", ...(value.kind === "words" ? [`-a ${fishQuoted(value.words.join(" "))}`] : [])];
+            : ["-x", ...(value.kind === "other" ? [] : [`-a ${valuesInFish(value)}`])];
       return [start, ...flags, ...needs, `-d ${fishQuoted(about)}`].join(" ");
     }),
   ];
+}
+
+function valuesInFish(value: Extract<CompletedValue, { readonly kind: "words" | "live" }>): string {
+  return value.kind === "live" ? "'(__krane_live)'" : fishQuoted(value.words.join(" "));
 }
 
 function quoted(text: string): string {
