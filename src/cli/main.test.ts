@@ -62,6 +62,15 @@ describe("the command line", () => {
     }
   });
 
+  test("a flag before the command, as kubectl takes it, is told its place", async () => {
+    const io = new FakeIo();
+    assert.equal(await main(["--context", "dev", "get", "apps"], {}, io), 64);
+    assert.match(
+      io.stderr.text,
+      /^krane: --context belongs behind the command, as in krane get apps --context VALUE\n/,
+    );
+  });
+
   test("help for a mistyped command offers the one that may be meant", async () => {
     const io = new FakeIo();
     assert.equal(await main(["help", "secrets", "sett"], {}, io), 64);

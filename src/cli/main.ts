@@ -32,6 +32,7 @@ export async function main(argv: readonly string[], env: ProcessEnv, io: Io): Pr
     exitCode = code;
   });
   try {
+    refuseEarlyFlag(program, argv);
     await program.parseAsync(helpArguments(program, argv), { from: "user" });
     return exitCode;
   } catch (error) {
@@ -57,6 +58,13 @@ function helpArguments(program: Command, argv: readonly string[]): readonly stri
     command = below;
   }
   return [...words, "--help"];
+}
+
+/** kubectl takes these flags before the command; "unknown option" would not say that krane has them, too. */
+function refuseEarlyFlag(program: Command, [first = ""]: readonly string[]): void {
+  const flag = /^--(context|region|server|token-file)\b/.exec(first)?.[0];
+  if (flag !== undefined)
+    program.error(`error: ${flag} belongs behind the command, as in krane get apps ${flag} VALUE`);
 }
 
 const examples = `

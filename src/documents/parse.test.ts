@@ -200,7 +200,7 @@ test("what is missing is said all at once, in the words of the document", () => 
 
 test("a document of another program or of no known kind is named as such, and nothing else of it", () => {
   assert.deepEqual(complaints("apiVersion: apps/v1\nkind: Deployment\nmetadata: {}\n"), [
-    'a.yaml:1: apiVersion must be krane/v1, but is "apps/v1"',
+    'a.yaml:1: apiVersion must be krane/v1, but is "apps/v1"; Kubernetes manifests are for kubectl',
   ]);
   assert.deepEqual(complaints("apiVersion: krane/v1\nkind: deployments\nimage: 3\n"), [
     'a.yaml:2: kind must be App, Deployment, Sentinel, Policy or Environment, but is "deployments"; did you mean Deployment?',
@@ -240,7 +240,7 @@ test("problems inside a policy have its lines", () => {
 
 test("text that is no YAML is refused with its line, and the documents around it are still looked at", () => {
   const said = complaints(`a: [1\n---\n${hello}replicaz: 2\n`);
-  assert.match(said[0] ?? "", /^a\.yaml:\d: is not valid: /);
+  assert.match(said[0] ?? "", /^a\.yaml:\d: is not valid YAML: /);
   assert.ok(
     said.includes("a.yaml:13: replicaz is not a known field; did you mean replicas?"),
     said.join("\n"),
@@ -345,6 +345,20 @@ test("a file that is wrong everywhere is refused with a few words", () => {
   const said = complaints(`a: [${",".repeat(150_000)}]`);
   assert.equal(said.length, 5);
   assert.ok(complaints("!".repeat(10_000)).every((line) => line.length < 300));
+});
+
+test("a result of krane get and a manifest of Kubernetes are recognised", () => {
+  const problemsOf = (text: string) => {
+    const outcome = parseDocuments([{ name: "a.yaml", text }], kinds);
+    assert.equal(outcome.kind, "invalid");
+    return outcome.kind === "invalid" ? outcome.problems.map(({ message }) => message) : [];
+  };
+  for (const text of ["objects: []\n", "apps: []\n", "app: {spec: {}}\n", '{"ref": {"id": "d_1"}}\n'])
+    assert.match(problemsOf(text).join("; "), /^is a result of krane get; krane get -o document [^;]*$/);
+  const manifest = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n";
+  assert.deepEqual(problemsOf(manifest), [
+    'must be krane/v1, but is "apps/v1"; Kubernetes manifests are for kubectl',
+  ]);
 });
 
 test("whatever happens to a file, it is taken or refused with lines that are in it", () => {

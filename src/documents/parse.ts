@@ -159,6 +159,9 @@ function parseRegion(map: SourceMap, refuse: Refuse): string | undefined {
   return text.read(node, "region", refuse);
 }
 
+/** At the top of what `krane get -o json` and `-o yaml` print. */
+const resultKeys = ["objects", "apps", "app", "environments", "pods", "ref"];
+
 function parseKind<K extends Pick<DocumentKind, "word">>(
   map: SourceMap,
   kinds: readonly K[],
@@ -169,7 +172,15 @@ function parseKind<K extends Pick<DocumentKind, "word">>(
     return node?.kind === "scalar" ? node.value : node;
   };
   const version = scalarOf("apiVersion");
-  if (version !== apiVersion) refuse("apiVersion", `must be ${apiVersion}${wasInstead(version)}`);
+  if (version === undefined && resultKeys.some((key) => map.entries.has(key))) {
+    refuse("", "is a result of krane get; krane get -o document prints documents that can be applied");
+    return undefined;
+  }
+  if (version !== apiVersion) {
+    // krane's documents have no metadata.
+    const hint = map.entries.has("metadata") ? "; Kubernetes manifests are for kubectl" : "";
+    refuse("apiVersion", `must be ${apiVersion}${wasInstead(version)}${hint}`);
+  }
   const word = scalarOf("kind");
   const kind = kinds.find((each) => each.word === word);
   if (kind !== undefined) return version === apiVersion ? kind : undefined;

@@ -90,7 +90,10 @@ function readDocument(
 ): void {
   const mistakes = [...document.errors, ...document.warnings].slice(0, mistakesMax);
   for (const { pos, message } of mistakes)
-    problems.push({ line: lineAt(pos[0]), message: `is not valid: ${message.slice(0, messageCharsMax)}` });
+    problems.push({
+      line: lineAt(pos[0]),
+      message: `is not valid YAML: ${message.slice(0, messageCharsMax)}`,
+    });
   // The tree of a document with syntax errors is a guess, so further problems in it would be too.
   if (mistakes.length > 0) return;
   const builder = new TreeBuilder(lineAt, (line, message) => problems.push({ line, message }));

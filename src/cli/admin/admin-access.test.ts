@@ -96,7 +96,7 @@ describe("a bad context exits with 78 and says what to do", () => {
       { env },
       /\/k\/config\.toml: cannot be read: no such file; check KRANE_CONFIG/,
     ],
-    ["an unknown context", { env: { ...env, KRANE_CONTEXT: "x" } }, /no context x: there are dev, reader/],
+    ["an unknown context", { env: { ...env, KRANE_CONTEXT: "x" } }, /no context x: the file has dev, reader/],
     [
       "a context without a file",
       { env: { HOME: "/h", KRANE_CONTEXT: "x" } },
@@ -193,7 +193,7 @@ test("a file without a current context asks to choose one", async () => {
   assert.equal(code, 78);
   assert.equal(
     stderr,
-    "krane: no current context; choose one with krane context use NAME; there are dev, reader\n",
+    "krane: no current context; choose one with krane context use NAME; the file has dev, reader\n",
   );
 });
 
@@ -338,6 +338,6 @@ describe("krane context", () => {
     );
     assert.equal((await stat(path)).mode & 0o777, 0o600);
     assert.equal(await main(["context", "use", "nobody"], { KRANE_CONFIG: path }, io), 3);
-    assert.match(io.stderr.text, /no context nobody in .*; there are dev, reader/);
+    assert.match(io.stderr.text, /no context nobody in .*; the file has dev, reader/);
   });
 });

@@ -88,7 +88,7 @@ FILE:11: contexts."no way": may contain only letters, digits, "-", "_" and "."; 
   test("must have the context that it calls current", () => {
     assert.match(
       problemsOf('current = "x"\n[contexts.a]\n[contexts.b]\n'),
-      /current: names a context that does not exist.*there are a, b/,
+      /current: names a context that does not exist.*the file has a, b/,
     );
     assert.match(problemsOf('current = "x"\n'), /the file has no contexts/);
     assert.match(problemsOf("contexts = 1\n"), /one section per context/);

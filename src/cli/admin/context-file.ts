@@ -66,7 +66,9 @@ export function parseContextFile(file: { readonly path: string; readonly text: s
 
 export function knownContexts(names: Iterable<string>): string {
   const list = [...names];
-  return list.length === 0 ? "the file has no contexts; add [contexts.NAME]" : `there are ${list.join(", ")}`;
+  return list.length === 0
+    ? "the file has no contexts; add [contexts.NAME]"
+    : `the file has ${list.join(", ")}`;
 }
 
 /** Why a token must not be sent to this address; undefined if it may. */

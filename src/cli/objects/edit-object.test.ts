@@ -117,3 +117,10 @@ test("ends with the editor's failure, and keeps kind and id", async () => {
     [],
   );
 });
+
+test("needs a terminal, unless an editor was chosen", async () => {
+  const io = Object.assign(new FakeIo(), { openEditor: () => assert.fail("nobody sees it") });
+  const env = { KRANE_SERVER: server.url, KRANE_TOKEN: server.tokens.readWrite, KRANE_REGION: region };
+  assert.equal(await main(["edit", "deployment", "d_1"], env, io), 64);
+  assert.match(io.stderr.text, /^krane: no terminal for an editor; set KRANE_EDITOR/);
+});

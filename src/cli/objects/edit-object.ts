@@ -35,13 +35,19 @@ export async function editObject(
   admin: Admin,
   io: Io,
   what: { readonly kind: string; readonly name: string | undefined },
-  options: Pick<ApplyOptions, "wait" | "timeout"> & { readonly editor: string },
+  options: Pick<ApplyOptions, "wait" | "timeout"> & { readonly editor: string | undefined },
 ): Promise<number> {
   const { kind, name } = await resolveName(admin, { first: what.kind, second: what.name });
   if (name === undefined) throw new CommandError("usage", `which ${kind}? krane edit ${kind} ID`);
   if (io.openEditor === undefined) throw new TypeError("no editor to open");
+  // An editor that was chosen may be a script.
+  if (options.editor === undefined && !io.stdout.isTerminal)
+    throw new CommandError(
+      "usage",
+      "no terminal for an editor; set KRANE_EDITOR, or use krane get -o document and krane apply",
+    );
   const opened = await load(admin, kind, name);
-  const file = await io.openEditor(`${kind}.yaml`, options.editor);
+  const file = await io.openEditor(`${kind}.yaml`, options.editor ?? "vi");
   let isKept = false;
   try {
     const document = await edited(admin, opened, file);

@@ -33,7 +33,12 @@ after(() => server.stop());
 
 async function run(argv: readonly string[], more: object = {}) {
   const io = Object.assign(new FakeIo({ "all.yaml": documents }), more);
-  const env = { KRANE_SERVER: server.url, KRANE_TOKEN: server.tokens.readWrite, KRANE_REGION: "local.dev" };
+  const env = {
+    KRANE_SERVER: server.url,
+    KRANE_TOKEN: server.tokens.readWrite,
+    KRANE_REGION: "local.dev",
+    KRANE_EDITOR: "true",
+  };
   const code = await main(argv, env, io);
   return { code, stdout: io.stdout.text, stderr: io.stderr.text };
 }

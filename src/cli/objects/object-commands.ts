@@ -202,7 +202,7 @@ applied, and your changes stay in a file.
         await withAdmin(edit, deps, async (admin) => {
           const { editObject } = await import("./edit-object.ts");
           const { KRANE_EDITOR, VISUAL, EDITOR } = deps.env;
-          const editor = KRANE_EDITOR || VISUAL || EDITOR || "vi";
+          const editor = KRANE_EDITOR || VISUAL || EDITOR || undefined;
           return editObject(admin, deps.io, { kind, name }, { ...edit.opts<WaitOptions>(), editor });
         }),
       ),
