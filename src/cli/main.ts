@@ -158,7 +158,9 @@ function addRunCommands(
 
   const renew = server
     .command("new-incarnation")
-    .description("make agents compare everything, after a data folder or a volume snapshot was put back");
+    .description(
+      "make agents compare everything; run it after you restored a data folder or a volume snapshot",
+    );
   addNewIncarnationOptions(renew).action(async () => {
     const { runNewIncarnationCommand } = await import("./server-command.ts");
     exitWith(await runNewIncarnationCommand(renew, env, io, build));

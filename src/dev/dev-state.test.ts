@@ -19,3 +19,11 @@ test("streams that wait to reconnect are never shown as open", () => {
   assert.equal(streamsText(controllers(State.BACKING_OFF, State.BACKING_OFF), 2), "waiting to reconnect");
   assert.equal(streamsText([], 3), "not open");
 });
+
+test("streams in different states are named after what they bring", () => {
+  const streams = [
+    { name: "deployments", stream: { state: State.OPEN } },
+    { name: "cilium", stream: { state: State.BACKING_OFF, lastErrorCode: "unavailable" } },
+  ].map((each) => create(ControllerStatusSchema, each));
+  assert.equal(streamsText(streams, 1), "deployments open, policies waiting to reconnect (unavailable)");
+});

@@ -164,7 +164,8 @@ export function streamsText(controllers: readonly ControllerStatus[], openAtServ
   const texts = controllers.map((each) => streamText(each, isConnected));
   const [first = "not open"] = texts;
   if (texts.every((text) => text === first)) return first;
-  return controllers.map(({ name }, index) => `${name} ${texts[index]}`).join(", ");
+  const kindOf = (name: string) => kindOfController(name)?.plural ?? name;
+  return controllers.map(({ name }, index) => `${kindOf(name)} ${texts[index]}`).join(", ");
 }
 
 function streamText(controller: ControllerStatus, isConnected: boolean): string {

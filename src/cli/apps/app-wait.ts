@@ -113,7 +113,10 @@ export function verdictOn(view: AppView, number: number, title: string): AppVerd
 function startingText(view: AppView, release: Release): string {
   const name = `release ${release.number}`;
   if (release.readySinceMs > 0n) return `${name} is ready; checking that it stays so`;
-  return `${name} is starting, ${stateText(releasesOf(view).starting?.deployment)}`;
+  const deployment = releasesOf(view).starting?.deployment;
+  const state =
+    deployment?.phase === ObjectPhase.READY ? `${readyText(deployment)} pods ready` : stateText(deployment);
+  return `${name} is starting, ${state}`;
 }
 
 function failureText(view: AppView, { number, reason }: Release): string {

@@ -21,7 +21,7 @@ export function addReleaseCommands(program: Command, deps: CommandDeps, exitWith
       "after",
       `
 Examples:
-  krane rollout status web                  wait for the end of a release
+  krane rollout status web                  wait until the release has ended
   krane rollout history web                 list the releases
   krane rollout undo web --wait             go back to the one before
 `,
@@ -35,7 +35,7 @@ Examples:
   });
   addChange(rollout, deps, exitWith, {
     word: "pause",
-    about: "start no releases, and let none become current, until it is resumed",
+    about: "hold back releases: none starts or becomes current until krane rollout resume",
   });
   addChange(rollout, deps, exitWith, {
     word: "resume",
@@ -58,7 +58,7 @@ Examples:
   krane release web --image registry.example/web:42 --wait
   krane release app/web --restart           after krane secrets set
 
-The next krane apply of the app's document releases what that says, so change the document as well.
+The app's document does not change: the next krane apply goes back to the image in it. Change the image there as well.
 `,
     )
     .action(async (first: string, second: string | undefined) => {
@@ -124,8 +124,8 @@ Examples:
   krane rollout undo web --wait
   krane rollout undo web --to-release 3     see krane rollout history web
 
-The one before is the current release while a newer one is starting, or after that has failed. It starts as a new release, with
-the newest secrets of its environment.
+Without --to-release, undo goes back to the release before the current one; while a release is starting, or after it has
+failed, to the current one. What that release ran starts as a new release, with the newest secrets of its environment.
 `,
     )
     .action(async (first: string, second: string | undefined) => {

@@ -1,10 +1,8 @@
 // Flags and help of why, events and status. Their code is imported only when they run, to keep the start of the agent
 // fast.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { kindNames } from "../../kinds/kinds.ts";
 import { addAdminOptions, type CommandDeps, withAdmin } from "../admin/admin-access.ts";
 import { regionFlag } from "../admin/admin-target.ts";
-import { listed } from "../terminal/word-list.ts";
 import type { AdoptOptions } from "./adopt-objects.ts";
 import type { EventOptions } from "./event-list.ts";
 
@@ -24,7 +22,7 @@ function addWhy(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
     .addHelpText(
       "after",
       `
-OBJECT is ${listed(["app", ...kindNames], "or")}, followed by an ID; or just a unique name or id.
+OBJECT is an id, a name or NAMESPACE/NAME, alone or behind its kind: hello, app/hello, app hello, demo/hello.
 
 Examples:
   krane why hello
@@ -60,6 +58,7 @@ function addEvents(program: Command, deps: CommandDeps, exitWith: ExitWith): voi
       `
 Examples:
   krane events                              of all objects in the region
+  krane events hello                        of one object
   krane events deployment d_hello
   krane events deployments --follow
   krane events --follow -o json | jq .      one JSON value per event

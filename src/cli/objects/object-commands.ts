@@ -44,7 +44,7 @@ function addApply(program: Command, deps: CommandDeps, exitWith: ExitWith): void
     .addOption(
       new Option(
         "--prune <set>",
-        "then delete what was applied with this set and is not in the files",
+        "then delete what was applied before with this set name and is no longer in the files",
       ).argParser(parseSetName),
     )
     .option("-y, --yes", "with --prune: do not ask before deleting");
@@ -112,10 +112,10 @@ function addGet(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
     .command("get [kind] [id]")
     .description("list objects, or show one")
     .option("--environment <id>", "only objects of this environment")
-    .option("-l, --selector <conditions>", "only objects with these, such as environment=env_prod")
+    .option("-l, --selector <conditions>", "only objects that match, such as environment=env_prod")
     .option("--deleted", "include deleted objects")
     .option("--sort-by <column>", "sort the table by this column, such as image")
-    .option("-w, --watch", "print it, and then again whatever changes, until Ctrl-C");
+    .option("-w, --watch", "print each change too, until Ctrl-C");
   addAdminOptions(get, { output: objectFormats })
     .addHelpText(
       "after",

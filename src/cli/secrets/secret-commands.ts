@@ -17,8 +17,9 @@ Examples:
   krane secrets list env_demo                               the names; values cannot be read back
   krane secrets unset env_demo DB_PASSWORD
 
-A deployment gets the secrets that its environment has when it is first applied. The vault of the context encrypts the
-value before it is sent. A value is never an argument, because every user of the machine could read it.
+A deployment gets the secrets that its environment has when it is first applied, and a release of an app those that
+it has when the release starts. After a change, krane release APP --restart releases them. The vault of the context
+encrypts the value before it is sent. A value is never an argument, because every user of the machine could read it.
 `,
     );
   addSetSecret(secrets, deps, exitWith);
