@@ -51,6 +51,7 @@ function objectStep(
     live: () => live,
     adoptee: untouched,
     entryOf: untouched,
+    keep: untouched,
     wrote: () => ({ ...asWanted, contentHash: stored }),
     gone: untouched,
     hashOf: () => stored,

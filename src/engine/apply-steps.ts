@@ -334,7 +334,9 @@ export class StepsApplier {
   /** The cache selects by krane's labels. Objects without them can only be found by name. */
   private async lookUp(object: OwnedObject, signal: AbortSignal): Promise<LiveEntry | undefined> {
     const found = await this.deps.api.get(object.kind, object.ref, { resourceVersion: "0" }, signal);
-    return found && object.entryOf(found);
+    const live = found && object.entryOf(found);
+    if (found !== undefined && live !== undefined && isSealedStranger(live.ownership)) object.keep(found);
+    return live;
   }
 
   /** Many keys share such an object: while one of them writes it, the others wait. */

@@ -78,9 +78,14 @@ export class Departures<T extends KubeObject, P, I extends string> {
     const found = await this.deps.api.get(this.kind, ref, {}, signal);
     const entry = found && this.cache.entryOf(found);
     if (entry?.uid !== uid || !isOurs(entry.value)) return false;
+    this.keep(entry);
+    return true;
+  }
+
+  /** Adds an object that was found by its name. */
+  keep(entry: CacheEntry<P>): void {
     this.cache.addFound(entry);
     this.queue.addAfter(entry.key, lookAgainMs);
-    return true;
   }
 
   private async lookUp(key: string, signal: AbortSignal): Promise<WorkOutcome> {

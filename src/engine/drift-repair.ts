@@ -11,7 +11,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { isConflict, isInvalid, isRefusal, isRefusedContent } from "./classify.ts";
 import { type DriftedField, disownOthers, repairOf } from "./drifted-fields.ts";
 import { isSameContent } from "./field-changes.ts";
-import { isRecord, type Json } from "./field-owners.ts";
+import { isRecord, type Json, ownApply } from "./field-owners.ts";
 import type { OwnedObject } from "./plan.ts";
 
 export interface Repair {
@@ -147,7 +147,9 @@ export class DriftRepair {
   ): Promise<T> {
     const { api } = this.deps;
     if (!isRefusedContent(refusal)) throw refusal;
-    for (const remedy of isInvalid(refusal) ? [movedItems, addedFields, disowned] : [addedFields]) {
+    for (const remedy of isInvalid(refusal)
+      ? [movedItems, addedFields, unrecorded, disowned]
+      : [addedFields, unrecorded]) {
       const found = await api.get(object.kind, object.ref, {}, signal);
       if (found?.metadata?.uid !== uid) throw refusal;
       const operations = remedy(object, found);
@@ -186,14 +188,27 @@ export class DriftRepair {
   }
 
   private patch(
-    { kind }: OwnedObject,
+    object: OwnedObject,
     live: KubeObject,
     operations: readonly PatchOperation[],
     dryRun: boolean,
     signal: AbortSignal,
   ): Promise<KubeObject> {
-    return this.deps.api.patch(kind, live, operations, { fieldManager, ...(dryRun && { dryRun }) }, signal);
+    const all = [...lostLabels(object, live), ...operations];
+    const options = { fieldManager, ...(dryRun && { dryRun }) };
+    return this.deps.api.patch(object.kind, live, all, options, signal);
   }
+}
+
+/**
+ * The chart's admission policy refuses every write that leaves an object without krane's label, and every apply that leaves a
+ * weaker template. So labels and fields that were edited together go back together.
+ */
+function lostLabels(object: OwnedObject, { metadata }: KubeObject): readonly PatchOperation[] {
+  const { labels: wanted = {} } = object.manifest().metadata ?? {};
+  const live = metadata?.labels;
+  if (Object.entries(wanted).every(([name, value]) => live?.[name] === value)) return [];
+  return [{ op: "add", path: "/metadata/labels", value: { ...live, ...wanted } }];
 }
 
 /** Puts items back whose key was edited. */
@@ -206,6 +221,16 @@ function movedItems(object: OwnedObject, found: KubeObject): readonly PatchOpera
 function addedFields(object: OwnedObject, found: KubeObject): readonly PatchOperation[] {
   const fields = wasAccepted(object, found) ? object.driftOf(found) : object.addedTo(found);
   return repairOf(fields.filter(({ isUnknownDefault }) => !isUnknownDefault));
+}
+
+/**
+ * Somebody has removed the record of what krane applied, so nothing tells what was added since. The apply that restores it is
+ * refused as long as the template is weaker than krane's. A whole member at a time is replaced.
+ */
+function unrecorded(object: OwnedObject, found: KubeObject): readonly PatchOperation[] {
+  if (ownApply(found) !== undefined) return [];
+  const { spec = {} } = object.manifest() as KubeObject & { readonly spec?: Json };
+  return Object.entries(spec).map(([name, value]) => ({ op: "add", path: `/spec/${name}`, value }));
 }
 
 /** Another manager may own a field that krane wants to drop, with the value of the server's default. */

@@ -71,6 +71,8 @@ export interface OwnedObject {
   adoptee(): LiveEntry | undefined;
   /** Converts a live object that the cache does not show. */
   entryOf(object: KubeObject): LiveEntry;
+  /** Shows such an object from now on, so that it does not count as gone. */
+  keep(object: KubeObject): void;
   wrote(object: KubeObject): LiveEntry;
   /** The server no longer has the object of this uid. */
   gone(uid: string): void;
@@ -93,6 +95,8 @@ export interface OwnedTarget {
   /** Look it up by name if the cache does not show it: it may have lost the labels that the cache selects by. */
   readonly isLookedUp: boolean;
   entryOf(object: KubeObject): LiveEntry;
+  /** Shows it from now on, so that it does not count as gone. */
+  keep(object: KubeObject): void;
   /** Whether it lost the labels that the cache selects by; see departures.ts. */
   isStray(): boolean;
   /** These labels. */
@@ -198,6 +202,10 @@ class WatchedObject<T extends KubeObject, P extends LiveProjection, I extends st
     return liveEntry(this.watched.entryOf(object as T), this.options.judge);
   }
 
+  keep(object: KubeObject): void {
+    this.watched.keep(object as T);
+  }
+
   wrote(object: KubeObject): LiveEntry {
     return liveEntry(this.watched.wrote(object as T), this.options.judge);
   }
@@ -241,6 +249,7 @@ export function ownedTarget<T extends KubeObject, P extends LiveProjection, I ex
       const entry = watched.get(key);
       return entry && liveEntry(entry, judge);
     },
+    keep: (object) => watched.keep(object as T),
     isStray: () => watched.isStray(key),
     selectedLabelsOf: (object) => watched.selectedLabelsOf(object as T),
     wrote: (object) => void watched.wrote(object as T),

@@ -9,6 +9,7 @@ import { isClaimable } from "../model/ownership.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { ActionRecords } from "./action-records.ts";
+import { isSealedStranger } from "./adoptions.ts";
 import { createProgress, type Progress, type StepsApplier, type StepsOutcome } from "./apply-steps.ts";
 import { backoffs, classifyFailure, classifyProblems, type Failure, isRefusal } from "./classify.ts";
 import { contestOverDeletion } from "./contest.ts";
@@ -310,8 +311,11 @@ export class Reconciler<Spec> {
     const { kind, ref, isLookedUp, entryOf } = target;
     const found = isLookedUp ? await this.deps.api.get(kind, ref, {}, signal) : undefined;
     const live = found && entryOf(found);
+    if (found === undefined || live === undefined) return undefined;
+    if (isSealedStranger(live.ownership)) target.keep(found);
     // Anything else is an unrelated object with the same name.
-    return live !== undefined && isClaimable(live.ownership) ? live : undefined;
+    else if (!isClaimable(live.ownership)) return undefined;
+    return live;
   }
 
   private conclude(

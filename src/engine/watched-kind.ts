@@ -16,6 +16,7 @@ import {
 import { Reflector } from "../kube/reflector.ts";
 import { serverDefaultsOf } from "../kube/server-defaults.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
+import { type Ownership, rememberOwnership } from "../model/ownership.ts";
 import type { Seal } from "../model/seal.ts";
 import { type AllowedFields, appliedContentHash, driftedFieldsOf } from "./applied-content.ts";
 import { Departures } from "./departures.ts";
@@ -59,6 +60,10 @@ type Written<P> = { readonly atMs: number } & (
   | { readonly kind: "gone"; readonly uid: string }
 );
 
+interface Owned {
+  readonly ownership?: Ownership;
+}
+
 // A watch that works has heard from the server since: bookmarks come every minute, and a silent watch is opened again.
 const unseenMaxMs = 180_000;
 
@@ -92,7 +97,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     this.clock = deps.clock;
     this.api = deps.api;
     this.cache = new ObjectCache<T, P, I>({
-      project,
+      project: owned ? (object, intern) => this.recognise(object, project(object, intern)) : project,
       ...(indexes === undefined ? {} : { indexes }),
       ...(owned && {
         hash: (object: T) => this.contentHash(object),
@@ -140,6 +145,17 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     const hash = appliedContentHash(object, this.allowed);
     // Once krane has put a label back by a patch, its loss no longer shows in what krane applied.
     return this.isLabelled(object) ? hash : `${hash}+unlabelled`;
+  }
+
+  /** An object that had a valid seal stays krane's when somebody removes all that shows it. */
+  private recognise({ metadata }: T, value: P): P {
+    const { ownership } = value as Owned;
+    if (ownership?.kind !== "foreign") return value;
+    const { name = "", namespace, uid } = metadata ?? {};
+    const before = this.get(objectKey(namespace === undefined ? { name } : { name, namespace }));
+    if (before === undefined || before.uid !== uid) return value;
+    const { ownership: known = ownership } = before.value as Owned;
+    return { ...value, ownership: rememberOwnership(ownership, known) };
   }
 
   private isLabelled(object: T): boolean {
@@ -198,6 +214,11 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   /** Looks for an object that another one names and the watch does not show. Returns false if it is not krane's. */
   find(ref: ObjectRef, uid: string, isOurs: (value: P) => boolean, signal: AbortSignal): Promise<boolean> {
     return this.departures.find(ref, uid, isOurs, signal);
+  }
+
+  /** Keeps an object in view that was looked up by its name, so that it does not count as gone. */
+  keep(object: T): void {
+    this.departures.keep(this.cache.entryOf(object));
   }
 
   subscribe(listener: (change: CacheChange<P>) => void): () => void {

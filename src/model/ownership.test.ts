@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ManagedFieldsEntry } from "../kube/types.ts";
-import { judgeIdentity, judgeOwnership, type Ownership } from "./ownership.ts";
+import { judgeIdentity, judgeOwnership, type Ownership, rememberOwnership } from "./ownership.ts";
 
 const missing = { kind: "missing" } as const;
 const applied: ManagedFieldsEntry = { manager: "krane", operation: "Apply", fieldsType: "FieldsV1" };
@@ -119,4 +119,24 @@ test("a broken seal counts as none", () => {
     reason: "its seal is not valid, and field manager krane never applied it",
     seal: "broken",
   });
+});
+
+test("a field that nobody can edit is a mark, unless the seal is broken", () => {
+  assert.equal(judgeOwnership(missing, {}, true).kind, "unsealed");
+  assert.equal(judgeOwnership({ kind: "broken" }, {}, true).kind, "foreign");
+  assert.equal(judgeOwnership({ kind: "other-key", keyId: "ab12" }, {}, true).kind, "foreign");
+});
+
+test("an object that had a valid seal stays krane's when everything is removed, but not with another krane's seal", () => {
+  const reading = { kind: "valid", keyId: "ab12", isCurrent: true, isAdopted: false, ids: {} } as const;
+  const ours = judgeOwnership(reading, {});
+  const stripped = rememberOwnership(judgeOwnership(missing, {}), ours);
+  assert.deepEqual(stripped, { kind: "unsealed", reason: "its seal and krane's marks were removed" });
+  assert.equal(rememberOwnership(judgeOwnership({ kind: "broken" }, {}), stripped), stripped);
+  assert.equal(rememberOwnership(ours, stripped), ours);
+  const others = judgeOwnership({ kind: "other-key", keyId: "cd34" }, {});
+  assert.equal(rememberOwnership(others, ours), others);
+  const unsealed = judgeOwnership(missing, { labels: managed, managedFields: [applied] });
+  const foreign = judgeOwnership(missing, {});
+  assert.equal(rememberOwnership(foreign, unsealed), foreign);
 });

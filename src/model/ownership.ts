@@ -38,12 +38,21 @@ export type Stranger = Extract<Ownership, { readonly kind: "foreign" | "other-id
 
 const noSeal: Ownership = { kind: "unsealed", reason: "it has no seal" };
 const brokenSeal: Ownership = { kind: "unsealed", reason: "its seal is not valid" };
+const stripped: Ownership = { kind: "unsealed", reason: "its seal and krane's marks were removed" };
 
 // Constants, because nearly every cached object refers to one.
 const created: Ownership = { kind: "ours", isOutdated: false, isAdopted: false };
 const adopted: Ownership = { kind: "ours", isOutdated: false, isAdopted: true };
 
-export function judgeOwnership(reading: SealReading, metadata: ObjectMeta | undefined): Ownership {
+/**
+ * `hasFixedMark`: a field that nobody can edit marks it as krane's. It counts where there is no seal. An object with a broken
+ * one may be restored from another cluster, and a person decides.
+ */
+export function judgeOwnership(
+  reading: SealReading,
+  metadata: ObjectMeta | undefined,
+  hasFixedMark = false,
+): Ownership {
   switch (reading.kind) {
     case "valid":
       if (reading.isCurrent) return reading.isAdopted ? adopted : created;
@@ -53,7 +62,7 @@ export function judgeOwnership(reading: SealReading, metadata: ObjectMeta | unde
     case "other-region":
       return foreign("other-region", `it belongs to the region ${quote(reading.region)}`);
     case "missing":
-      return judgeMarks(metadata) ?? noSeal;
+      return (hasFixedMark ? undefined : judgeMarks(metadata)) ?? noSeal;
     case "broken": {
       const stranger = judgeMarks(metadata);
       return stranger === undefined
@@ -61,6 +70,15 @@ export function judgeOwnership(reading: SealReading, metadata: ObjectMeta | unde
         : foreign("broken", `its seal is not valid, and ${stranger.reason}`);
     }
   }
+}
+
+/**
+ * What the same object, by its uid, is now: one that had a valid seal before stays krane's if somebody removes the seal and
+ * all marks at once. The seal of another krane counts: a person may have let that one adopt it.
+ */
+export function rememberOwnership(now: Ownership, before: Ownership): Ownership {
+  if (now.kind !== "foreign" || (now.seal !== undefined && now.seal !== "broken")) return now;
+  return before.kind === "ours" || before === stripped ? stripped : now;
 }
 
 /** Whether krane may write to an object that desired state names: it is krane's, or it can be adopted. */

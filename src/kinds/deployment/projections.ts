@@ -102,7 +102,8 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
   const labels = template?.metadata?.labels;
   const refusal = refusalOf(replicaSet);
   const heldBy = finalizersOf(metadata);
-  const ownership = judgeOwnership(seal.read(replicaSets, metadata), metadata);
+  const deploymentId = spec?.selector.matchLabels?.[labelKeys.deploymentId];
+  const ownership = judgeOwnership(seal.read(replicaSets, metadata), metadata, deploymentId !== undefined);
   const essence = wasTakenOver(ownership) ? essenceOf(template?.spec) : undefined;
   return {
     namespace: metadata?.namespace ?? "",
@@ -110,7 +111,7 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
     uid: metadata?.uid ?? "",
     generation: metadata?.generation ?? 0,
     ownership,
-    deploymentId: spec?.selector.matchLabels?.[labelKeys.deploymentId],
+    deploymentId,
     workspaceId: labels?.[labelKeys.workspaceId],
     environmentId: labels?.[labelKeys.environmentId],
     port: portOf(template?.spec?.containers[0]),

@@ -13,7 +13,7 @@
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]
-# A policy says who may reach the pods of a deployment or a sentinel, and is there before they are.
+# A policy says who may reach pods, and is there before they are.
 - apiGroups: [cilium.io]
   resources: [ciliumnetworkpolicies]
   verbs: [get, list, watch, create, patch, delete]
