@@ -50,11 +50,14 @@ async function evict(answer: unknown) {
 const refusal = (status: number, reason = "") =>
   new KubeApiError("refused", `create: ${status}`, { status, causes: reason === "" ? [] : [{ reason }] });
 
-test("an eviction names the uid, is recorded and counts against the budget", async () => {
+test("an eviction names the uid and the time to end, is recorded and counts against the budget", async () => {
   const { outcome, sent, recorded, isCounted } = await evict(undefined);
   assert.deepEqual(outcome, { kind: "replacing", reason: "evicted" });
   assert.deepEqual(sent, [
-    { metadata: { namespace: "acme", name: "web-1" }, deleteOptions: { preconditions: { uid: "u-1" } } },
+    {
+      metadata: { namespace: "acme", name: "web-1" },
+      deleteOptions: { gracePeriodSeconds: 30, preconditions: { uid: "u-1" } },
+    },
   ]);
   assert.deepEqual([recorded.length, isCounted], [1, true]);
 });

@@ -7,6 +7,9 @@ import type { ActionRecords } from "./action-records.ts";
 import { isConflict, isNotFound, isRefusal } from "./classify.ts";
 import type { PodGroup, WeakPod } from "./pod-replacement.ts";
 
+// What krane's template has, by Kubernetes' default. A pod from an edited template may ask for years to end, and would run on.
+const gracePeriodSeconds = 30;
+
 export interface PodEvictionDeps {
   readonly api: Pick<KubeApi, "create">;
   readonly actions: Pick<ActionRecords, "recordEviction">;
@@ -27,7 +30,7 @@ export async function evictPod(
   const { ref, uid, weakness } = pod;
   const undo = group.replacement.note(group);
   try {
-    const eviction = { metadata: { ...ref }, deleteOptions: { preconditions: { uid } } };
+    const eviction = { metadata: { ...ref }, deleteOptions: { gracePeriodSeconds, preconditions: { uid } } };
     await api.create(evictions, eviction, { subresource: "eviction", ref }, signal);
   } catch (error) {
     // After any other failure the pod may have been evicted.

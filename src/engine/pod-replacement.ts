@@ -251,5 +251,5 @@ function newcomers(weak: readonly WeakPod[], known: ReadonlySet<string>): readon
 
 /** `krane why` recognises the beginning. */
 function heldReason(owner: string, detail: string): string {
-  return `the cluster lowers the isolation of pods of ${owner} when it creates them${detail}. It gets no new pods. Look for a mutating webhook or admission policy`;
+  return `the cluster lowers the isolation of pods of ${owner} when it creates them${detail}. It gets no new pods. Look for a mutating webhook or admission policy, or for somebody who creates such pods by hand`;
 }

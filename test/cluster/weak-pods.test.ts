@@ -148,7 +148,7 @@ test("if admission weakens the replacement too, the deployment is held, and noth
   await eventually("it is held", () =>
     assert.equal(
       reasonOf(agent),
-      `the cluster lowers the isolation of pods of ReplicaSet ${namespace}/web-1 when it creates them: hostPID, changed by unknown. It gets no new pods. Look for a mutating webhook or admission policy`,
+      `the cluster lowers the isolation of pods of ReplicaSet ${namespace}/web-1 when it creates them: hostPID, changed by unknown. It gets no new pods. Look for a mutating webhook or admission policy, or for somebody who creates such pods by hand`,
     ),
   );
   await eventually("only the isolated pod is left", async () =>

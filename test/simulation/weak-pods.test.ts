@@ -131,7 +131,7 @@ test("if the replacement is as weak, the deployment gets no new pods and loses n
   await world.until("it is held", () => reasonOf(agent).startsWith("the cluster lowers"));
   assert.equal(
     reasonOf(agent),
-    "the cluster lowers the isolation of pods of ReplicaSet acme/web-1 when it creates them: hostPID, changed by unknown. It gets no new pods. Look for a mutating webhook or admission policy",
+    "the cluster lowers the isolation of pods of ReplicaSet acme/web-1 when it creates them: hostPID, changed by unknown. It gets no new pods. Look for a mutating webhook or admission policy, or for somebody who creates such pods by hand",
   );
   await world.until("the weak one is gone", async () => !(await world.list(pods)).some(isWeak), 120_000);
   assert.equal(await replicasOf(world), 2);

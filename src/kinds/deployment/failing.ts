@@ -9,8 +9,11 @@ import { isOfOlderTemplate, type PodProjection, type ReplicaSetProjection } from
 // Each pod can fail in its own way; the two most common reasons are enough.
 const reasonsMax = 2;
 
-type JudgedSet = Pick<ReplicaSetProjection, "replicas" | "templateHash" | "essence" | "refusal" | "heldBy">;
-type JudgedPod = Pick<PodProjection, "obstacle" | "standing" | "templateHash" | "essence">;
+type JudgedSet = Pick<
+  ReplicaSetProjection,
+  "replicas" | "templateHash" | "essence" | "image" | "refusal" | "heldBy"
+>;
+type JudgedPod = Pick<PodProjection, "obstacle" | "standing" | "templateHash" | "essence" | "laterImage">;
 
 interface Failure {
   readonly reason: string;

@@ -21,6 +21,7 @@ const replicaSet: ReplicaSetProjection = {
   port: 8080,
   replicas: 3,
   manifestHash: "m1",
+  image: "web:1",
   templateHash: "t1",
   isSandboxed: true,
   createdAt: undefined,
@@ -109,6 +110,17 @@ test("pods of an older template are reported as they are, marked, and counted", 
     [false, true, true],
   );
   assert.deepEqual([counts.ready, counts.ofOlderTemplate], [3, 2]);
+});
+
+test("a pod whose image was changed since its creation is marked, unless the image is its template's", () => {
+  const { update } = observeDeployment(replicaSet, [
+    pod("web-a", { laterImage: "web:1" }),
+    pod("web-b", { laterImage: "other:1" }),
+  ]);
+  assert.deepEqual(
+    update.instances.map(({ outdated }) => outdated),
+    [false, true],
+  );
 });
 
 test("the fingerprint does not depend on the order of the pods", () => {

@@ -4,20 +4,22 @@ import type { Pod } from "kubernetes-types/core/v1.js";
 import { ownPod } from "../../../test/support/own-workload.ts";
 import type { ManagedFieldsEntry } from "../../kube/types.ts";
 import { annotationKeys } from "../../model/labels.ts";
-import { podWeakness } from "./pod-weakness.ts";
+import { laterImage, podWeakness } from "./pod-weakness.ts";
 
 const hole = "dev.gvisor.internal.hole";
+const createdAt = "2026-01-01T00:00:00Z";
+const onlyHole = { "f:metadata": { "f:annotations": { [`f:${hole}`]: {} } } };
 const creator: ManagedFieldsEntry = {
   manager: "kube-controller-manager",
   operation: "Update",
-  time: "2026-01-01T00:00:00Z",
-  fieldsV1: { "f:metadata": { "f:annotations": { [`f:${hole}`]: {} } }, "f:spec": { "f:hostPID": {} } },
+  time: createdAt,
+  fieldsV1: { ...onlyHole, "f:spec": { "f:hostPID": {} } },
 };
 const annotator: ManagedFieldsEntry = {
   manager: "kubectl-annotate",
   operation: "Update",
   time: "2026-01-02T00:00:00Z",
-  fieldsV1: { "f:metadata": { "f:annotations": { [`f:${hole}`]: {} } } },
+  fieldsV1: onlyHole,
 };
 const debuggerOf = (manager: string): ManagedFieldsEntry => ({
   manager,
@@ -36,6 +38,7 @@ function pod(
     ...own,
     metadata: {
       ...own.metadata,
+      creationTimestamp: createdAt,
       annotations: { ...own.metadata?.annotations, ...annotations },
       managedFields: [...managedFields] as NonNullable<Pod["metadata"]>["managedFields"] & object,
     },
@@ -81,6 +84,25 @@ test("an annotation is from the creation unless another manager wrote it", () =>
       changedBy: 'field manager "kubectl-annotate"',
     },
   );
+});
+
+test("an annotation is not from the creation if its manager also changed the image, or took the creator's name", () => {
+  const annotations = { [hole]: "1" };
+  const later = { ...creator, time: "2026-01-01T00:05:00Z" };
+  const imageToo = { ...later, manager: "kubectl-patch", fieldsV1: { ...onlyHole, "f:spec": {} } };
+  for (const managedFields of [[later], [{ ...creator, fieldsV1: { "f:spec": {} } }, imageToo]])
+    assert.equal(podWeakness(pod({}, managedFields, annotations))?.isFromCreation, false);
+});
+
+test("an image counts as changed unless the request that created the pod wrote it", () => {
+  const containers = [{ name: "deployment", image: "web:1" }];
+  const wrote = { "f:containers": { 'k:{"name":"deployment"}': { "f:image": {} } } };
+  const created = { ...creator, fieldsV1: { "f:spec": wrote } };
+  const changed = { ...created, manager: "kubectl-set", time: "2026-01-02T00:00:00Z" };
+  assert.equal(laterImage(pod({ containers }, [created])), undefined);
+  for (const managedFields of [[], [creator], [changed], [created, changed]])
+    assert.equal(laterImage(pod({ containers }, managedFields)), "web:1");
+  assert.equal(laterImage(pod({ containers: [] }, [])), undefined);
 });
 
 test("a pod that was weak from its creation stays so, whatever is added later", () => {

@@ -1,17 +1,20 @@
 // Judges a live pod: what makes it less isolated than krane's template, and who did that, as far as Kubernetes records it.
 //
-// The API server does not let anybody change the spec of a pod, except to add ephemeral containers. So what else lowers its
-// isolation was there when it was created, and came from admission or from an edited template. Annotations can be added at
-// any time.
+// In the spec of a pod, the API server lets people change the image and a few fields that do not lower its isolation, and add
+// ephemeral containers. So what else lowers it was there when the pod was created: it came from admission, from an edited
+// template or from somebody who created the pod by hand. Annotations can be added at any time.
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { ownerOfField } from "../../engine/field-owners.ts";
+import { isRecord, ownerOfField } from "../../engine/field-owners.ts";
 import type { PodWeakness } from "../../engine/pod-replacement.ts";
 import type { ManagedFieldsEntry } from "../../kube/types.ts";
 import { annotationKeys } from "../../model/labels.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import { type IsolatedPod, weaknessOf } from "./isolation.ts";
+import { containerName } from "./pod-template.ts";
 
 const managerCharsMax = 64;
+// Both times are of one request, in whole seconds.
+const creationSecondsMax = 1;
 
 /** Undefined if it is isolated, apart from the sandbox, or is not judged. */
 export function podWeakness(pod: Pod): PodWeakness | undefined {
@@ -53,14 +56,33 @@ function laterAnnotations(pod: Pod): Later {
   const later = new Map<string, ManagedFieldsEntry>();
   for (const name in pod.metadata?.annotations ?? {}) {
     const owner = ownerOfField(pod, ["metadata", "annotations", name]);
-    if (owner !== undefined && !hasCreated(owner)) later.set(name, owner);
+    if (owner !== undefined && !isOfCreation(pod, owner)) later.set(name, owner);
   }
   return later;
 }
 
-/** Only a create writes the spec. */
-function hasCreated({ fieldsV1, subresource }: ManagedFieldsEntry): boolean {
-  return !subresource && typeof fieldsV1 === "object" && fieldsV1 !== null && "f:spec" in fieldsV1;
+/**
+ * The image, if it may have been changed since the pod was created. One that a webhook chose at the creation is not: clusters
+ * have those that pull from a mirror.
+ */
+export function laterImage(pod: Pod): string | undefined {
+  const container = pod.spec?.containers.find(({ name }) => name === containerName);
+  if (container?.image === undefined) return undefined;
+  const item = { index: 0, item: { name: container.name } };
+  const owner = ownerOfField(pod, ["spec", "containers", item, "image"]);
+  return owner !== undefined && isOfCreation(pod, owner) ? undefined : container.image;
+}
+
+/** The entry of the request that created the pod, as long as nobody has changed anything else under the same name. */
+function isOfCreation({ metadata }: Pod, { fieldsV1, subresource, time }: ManagedFieldsEntry): boolean {
+  if (subresource || !isRecord(fieldsV1) || !("f:spec" in fieldsV1)) return false;
+  return !(secondsOf(time) - secondsOf(metadata?.creationTimestamp) > creationSecondsMax);
+}
+
+/** NaN without a time. */
+function secondsOf(time: string | undefined): number {
+  // biome-ignore lint/style/noRestrictedGlobals: it reads a timestamp that Kubernetes wrote.
+  return Date.parse(time ?? "") / 1_000;
 }
 
 function asCreated({ metadata, spec }: Pod, later: Later): IsolatedPod {

@@ -159,7 +159,7 @@ test("a ReplicaSet that krane applied is recognised with its ids, port and hashe
       managedFields: [{ manager: "krane", operation: "Apply" }],
     },
   };
-  const { manifestHash, templateHash, essence, ...seen } = projectReplicaSet(live, testSeal);
+  const { manifestHash, templateHash, essence, image, ...seen } = projectReplicaSet(live, testSeal);
   // Pods of an older agent may be left.
   assert.ok(essence);
   assert.deepEqual(seen, {
@@ -177,6 +177,7 @@ test("a ReplicaSet that krane applied is recognised with its ids, port and hashe
     createdAt: "2026-01-01T00:00:00Z",
     deleting: false,
   });
+  assert.equal(image, live.spec?.template?.spec?.containers[0]?.image);
   assert.match(manifestHash ?? "", /^[\w-]{16}$/);
   assert.match(templateHash ?? "", /^[\w-]{16}$/);
 });

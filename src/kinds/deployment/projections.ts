@@ -11,7 +11,7 @@ import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
 import type { Seal } from "../../model/seal.ts";
 import { type Essence, essenceOf, isSameEssence } from "./original-pods.ts";
 import { runtimeClassName } from "./pod-template.ts";
-import { hasNoSandbox, podWeakness } from "./pod-weakness.ts";
+import { hasNoSandbox, laterImage, podWeakness } from "./pod-weakness.ts";
 import { defaultPort } from "./spec.ts";
 
 export interface ReplicaSetProjection {
@@ -28,6 +28,7 @@ export interface ReplicaSetProjection {
   readonly replicas: number;
   readonly manifestHash: string | undefined;
   readonly templateHash: string | undefined;
+  readonly image: string | undefined;
   /** What runs in its pods; only where pods of the original may be left. */
   readonly essence?: Essence;
   /** Its template asks for the sandbox. */
@@ -52,6 +53,8 @@ export interface PodProjection {
   readonly templateHash: string | undefined;
   /** What runs in it; only without a template hash. */
   readonly essence?: Essence;
+  /** Its image, if it may have been changed since the pod was created. */
+  readonly laterImage?: string;
   readonly standing: PodStanding;
   /** Host and port; see addressOf. */
   readonly endpoint: string;
@@ -118,6 +121,7 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
     // The default of Kubernetes.
     replicas: spec?.replicas ?? 1,
     manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
+    image: template?.spec?.containers[0]?.image,
     templateHash: template?.metadata?.annotations?.[annotationKeys.templateHash],
     isSandboxed: template?.spec?.runtimeClassName === runtimeClassName,
     createdAt: metadata?.creationTimestamp,
@@ -136,9 +140,13 @@ export function wasTakenOver(ownership: Ownership): boolean {
 
 type Templated = Pick<PodProjection, "templateHash" | "essence">;
 
-/** Whether a pod runs an older template than that of its ReplicaSet. */
-export function isOfOlderTemplate(pod: Templated, replicaSet: Templated): boolean {
-  if (pod.templateHash === replicaSet.templateHash) return false;
+/** Whether a pod runs an older template than that of its ReplicaSet, or another image that somebody gave it since. */
+export function isOfOlderTemplate(
+  pod: Templated & Pick<PodProjection, "laterImage">,
+  replicaSet: Templated & Pick<ReplicaSetProjection, "image">,
+): boolean {
+  if (pod.templateHash === replicaSet.templateHash)
+    return pod.laterImage !== undefined && pod.laterImage !== replicaSet.image;
   return pod.templateHash !== undefined || !isSameEssence(pod.essence, replicaSet.essence);
 }
 
@@ -159,11 +167,13 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
   const zone = share(metadata?.labels?.[zoneLabel]);
   const templateHash = share(metadata?.annotations?.[annotationKeys.templateHash]);
   const essence = templateHash === undefined ? essenceOf(spec) : undefined;
+  const image = templateHash === undefined ? undefined : share(laterImage(pod));
   return {
     ownerUid: share(owner?.uid),
     ownerName: share(owner?.name),
     templateHash,
     ...(essence && { essence }),
+    ...(image !== undefined && { laterImage: image }),
     standing: standingOf(pod, failureOf(pod)),
     endpoint: endpointOf(pod, portOf(container)),
     cpuMillicores: Number(parseMillicores(limits?.["cpu"])),
