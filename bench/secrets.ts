@@ -1,8 +1,7 @@
 // Measures how long a pod waits for its secrets, and how many pods an agent can serve: DecryptSecretsBlob over HTTP/1.1
 // and JSON, as curl sends it, with verdicts and data keys cached. The API server is a stub in a separate process.
-import { Agent, request } from "node:http";
-import { text } from "node:stream/consumers";
 import type { Benchmark } from "./benchmark.ts";
+import { SecretsCallers } from "./secrets-callers.ts";
 import { median, percentile } from "./statistics.ts";
 import { withWorkers } from "./worker-process.ts";
 import type { SecretsServerFacts, SecretsServerTask } from "./workers/secrets-server.ts";
@@ -13,10 +12,7 @@ const ids = { deploymentId: "d_bench", environmentId: "env_bench" };
 const alone = 1_000;
 const crowd = 8_000;
 const callers = 16;
-// The rate limits allow a burst of 30 calls per pod and 500 per address, so enough of both are used; every address
-// of 127.0.0.0/8 is local.
 const pods = 400;
-const callsPerAddress = 400;
 const farAway = 4_102_444_800;
 
 interface Sample {
@@ -25,71 +21,16 @@ interface Sample {
   readonly cpuSecondsPer10k: number;
 }
 
-class Callers {
-  private readonly facts: SecretsServerFacts;
-  private readonly bodies: readonly string[];
-  private calls = 0;
-  private agent = new Agent();
-
-  constructor(facts: SecretsServerFacts) {
-    this.facts = facts;
-    const claims = Buffer.from(JSON.stringify({ exp: farAway })).toString("base64url");
-    this.bodies = Array.from({ length: pods }, (_, pod) =>
-      JSON.stringify({ encryptedBlob: facts.blob, ...ids, token: `h.${claims}.${pod}` }),
-    );
-  }
-
-  /** One call from the next pod; resolves with its duration in milliseconds. */
-  async call(): Promise<number> {
-    const count = this.calls++;
-    if (count % callsPerAddress === 0) {
-      const address = count / callsPerAddress;
-      const localAddress = `127.1.${address >> 8}.${(address & 255) + 1}`;
-      this.agent = new Agent({ keepAlive: true, maxSockets: callers, localAddress });
-    }
-    const startedMs = performance.now();
-    const answer = await this.send(
-      "POST",
-      "/krane.v1.SecretsService/DecryptSecretsBlob",
-      this.bodies[count % pods],
-    );
-    if (Object.keys(JSON.parse(answer).envVars).length !== variableCount) throw new Error(answer);
-    return performance.now() - startedMs;
-  }
-
-  async cpuSeconds(): Promise<number> {
-    return Number(await this.send("GET", "/cpu"));
-  }
-
-  private send(method: string, path: string, body = ""): Promise<string> {
-    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-    return new Promise((resolve, reject) => {
-      const call = request(`${this.facts.url}${path}`, { method, headers, agent: this.agent }, (answer) => {
-        text(answer).then(
-          (got) => (answer.statusCode === 200 ? resolve(got) : reject(new Error(got))),
-          reject,
-        );
-      });
-      call.on("error", reject);
-      call.end(body);
-    });
-  }
-}
-
-async function measure(facts: SecretsServerFacts, signal: AbortSignal): Promise<Sample> {
-  const client = new Callers(facts);
-  const inTurn = async (count: number) => {
-    const latenciesMs: number[] = [];
-    for (let done = 0; done < count; done++) {
-      signal.throwIfAborted();
-      latenciesMs.push(await client.call());
-    }
-    return latenciesMs;
-  };
-  await inTurn(pods * 2);
-  const latenciesMs = await inTurn(alone);
+async function measure({ url, blob }: SecretsServerFacts, signal: AbortSignal): Promise<Sample> {
+  const claims = Buffer.from(JSON.stringify({ exp: farAway })).toString("base64url");
+  const bodies = Array.from({ length: pods }, (_, pod) =>
+    JSON.stringify({ encryptedBlob: blob, ...ids, token: `h.${claims}.${pod}` }),
+  );
+  const client = new SecretsCallers({ url, bodies, variables: variableCount, callers });
+  await client.inTurn(pods * 2, signal);
+  const latenciesMs = await client.inTurn(alone, signal);
   const before = { cpu: await client.cpuSeconds(), ms: performance.now() };
-  await Promise.all(Array.from({ length: callers }, () => inTurn(crowd / callers)));
+  await client.together(crowd, signal);
   const seconds = (performance.now() - before.ms) / 1_000;
   const cpu = (await client.cpuSeconds()) - before.cpu;
   return { latenciesMs, perSecond: crowd / seconds, cpuSecondsPer10k: (cpu / crowd) * 10_000 };

@@ -6,10 +6,11 @@ import { resolvePreviousVersion } from "../test/support/previous-version.ts";
 import { resolveKubeBinaries } from "../tools/kube-binaries.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { withDividedCores } from "./cores.ts";
-import { ownProgram } from "./deployments/agent-process.ts";
+import { type AgentVault, ownProgram } from "./deployments/agent-process.ts";
 import { type BenchRegion, withRegion } from "./deployments/bench-region.ts";
 import { measureChange, measureRepairs } from "./deployments/latencies.ts";
 import { measureResync } from "./deployments/resync-cost.ts";
+import { measureSecrets, withVault } from "./deployments/secrets-cost.ts";
 import { measureAgent } from "./deployments/throughput.ts";
 import { median, percentile } from "./statistics.ts";
 
@@ -29,6 +30,8 @@ interface Figures {
   readonly resyncCpuSeconds: number;
   readonly changeMs: number;
   readonly repairMs: number;
+  readonly secretsMs: number;
+  readonly secretsCpuSeconds: number;
 }
 
 async function run(signal: AbortSignal): Promise<readonly string[]> {
@@ -42,7 +45,7 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
   return withDividedCores(async (cores) => {
     const place = { binariesDir: binaries.dir, cores };
     const measure = (program: string) =>
-      withRegion(place, signal, (region) => measureVersion(region, program));
+      withVault((vault) => withRegion(place, signal, (region) => measureVersion(region, program, vault)));
     const now: Figures[] = [];
     const before: Figures[] = [];
     for (let turn = 0; turn < turns; turn++) {
@@ -60,6 +63,8 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
       line("resync in sync, CPU-s", "resyncCpuSeconds", "at most", 2),
       line("change to applied, p50 in ms", "changeMs", "at most", 1),
       line("hand edit to repaired, p50 in ms", "repairMs", "at most", 1),
+      line("secrets of a pod, p50 in ms", "secretsMs", "at most", 2),
+      line("CPU-s of the agent for 1,000 of them", "secretsCpuSeconds", "at most", 2),
       `${deployments} deployments in ${namespaces} namespaces; the median of ${turns} turns each`,
       cores.about,
     ];
@@ -72,15 +77,16 @@ async function presentVersion(signal: AbortSignal) {
   return resolvePreviousVersion(process.env, signal, commit);
 }
 
-async function measureVersion(region: BenchRegion, program: string): Promise<Figures> {
+async function measureVersion(region: BenchRegion, program: string, vault: AgentVault): Promise<Figures> {
   const set = { name: "krane", deployments, namespaces };
-  const agent = await region.startAgent({ program });
+  const agent = await region.startAgent({ program, vault });
   const { objectsPerSecond, cpuSeconds } = await measureAgent(region, agent, set);
   const peakMb = agent.peakMb();
   const resync = await measureResync(region, agent, deployments);
   const changes: number[] = [];
   for (const index of changed) changes.push(await measureChange(region, set, index));
   const repairs = await measureRepairs(region, set, edited);
+  const secrets = await measureSecrets(region, agent, set, vault);
   return {
     objectsPerSecond,
     cpuSeconds,
@@ -88,6 +94,8 @@ async function measureVersion(region: BenchRegion, program: string): Promise<Fig
     resyncCpuSeconds: resync.cpuSeconds,
     changeMs: percentile(changes, 50),
     repairMs: percentile(repairs, 50),
+    secretsMs: secrets.p50Ms,
+    secretsCpuSeconds: secrets.cpuSeconds,
   };
 }
 

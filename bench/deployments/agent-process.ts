@@ -18,9 +18,17 @@ export interface AgentOptions {
   readonly workers?: number;
   /** The path of another version than this one. */
   readonly program?: string;
+  /** Without it, the agent serves no secrets. */
+  readonly vault?: AgentVault;
+}
+
+export interface AgentVault {
+  readonly folder: string;
+  readonly masterKey: string;
 }
 
 export interface AgentProcess {
+  readonly url: string;
   cpuSeconds(): number;
   peakMb(): number;
   stop(): Promise<void>;
@@ -42,11 +50,15 @@ export async function startAgent(
   const rpcPort = await freePort();
   const configPath = join(folder, "krane.toml");
   await writeFile(configPath, configOf(options, rpcPort), { mode: 0o600 });
-  const { program = ownProgram } = options;
+  const { program = ownProgram, vault } = options;
   const child = spawn(process.execPath, [...nodeFlags, program, "agent", "--config", configPath], {
     stdio: ["ignore", "pipe", "pipe"],
     // Other versions set what they need themselves, if anything.
-    env: { PATH: process.env["PATH"], ...(program === ownProgram && nodeEnvironment) },
+    env: {
+      PATH: process.env["PATH"],
+      ...(program === ownProgram && nodeEnvironment),
+      ...(vault && { UNKEY_VAULT_MASTER_KEYS: vault.masterKey, UNKEY_VAULT_FILE_PATH: vault.folder }),
+    },
   });
   const kill = () => void child.kill("SIGKILL");
   // A second Ctrl-C ends this process with no other clean-up.
@@ -78,7 +90,8 @@ export async function startAgent(
     throw new Error(`the agent did not start: ${complaint()}\n${log()}`, { cause: error });
   }
   const pid = child.pid ?? 0;
-  return { cpuSeconds: () => cpuSecondsOf(pid), peakMb: () => peakMbOf(pid), stop };
+  const url = `http://127.0.0.1:${rpcPort}`;
+  return { url, cpuSeconds: () => cpuSecondsOf(pid), peakMb: () => peakMbOf(pid), stop };
 }
 
 function lastWordsOf(output: Readable): () => string {

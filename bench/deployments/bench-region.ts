@@ -35,7 +35,7 @@ export interface BenchRegion {
   readonly signal: AbortSignal;
   /** The URL of its control plane. */
   readonly controlUrl: string;
-  startAgent(options?: Pick<AgentOptions, "workers" | "program">): Promise<AgentProcess>;
+  startAgent(options?: Pick<AgentOptions, "workers" | "program" | "vault">): Promise<AgentProcess>;
 }
 
 export const regionName = "bench.local";
