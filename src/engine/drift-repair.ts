@@ -35,6 +35,7 @@ export interface DriftRepairDeps {
 
 // Kubernetes' controllers write the status of an object whenever its spec changes, so a first conflict is likely.
 const attempts = 5;
+const bulkyBytes = 128 * 1024;
 
 export interface Cleaned {
   readonly live: KubeObject;
@@ -148,7 +149,7 @@ export class DriftRepair {
     const { api } = this.deps;
     if (!isRefusedContent(refusal)) throw refusal;
     for (const remedy of isInvalid(refusal)
-      ? [movedItems, addedFields, unrecorded, disowned]
+      ? [movedItems, addedFields, unrecorded, disowned, bulky]
       : [addedFields, unrecorded]) {
       const found = await api.get(object.kind, object.ref, {}, signal);
       if (found?.metadata?.uid !== uid) throw refusal;
@@ -238,6 +239,18 @@ function disowned(_: OwnedObject, found: KubeObject): readonly PatchOperation[] 
   return disownOthers(found);
 }
 
+/** Annotations of others that leave no room for krane's: Kubernetes limits all of them together to 256 KiB. */
+function bulky(object: OwnedObject, { metadata }: KubeObject): readonly PatchOperation[] {
+  const own = new Set([...Object.keys(object.manifest().metadata?.annotations ?? {}), annotationKeys.seal]);
+  const others = Object.entries(metadata?.annotations ?? {}).filter(([name]) => !own.has(name));
+  const bytes = others.reduce(
+    (sum, [name, text]) => sum + Buffer.byteLength(name) + Buffer.byteLength(text),
+    0,
+  );
+  if (bytes < bulkyBytes) return [];
+  return others.map(([name]) => ({ op: "remove", path: `/metadata/annotations/${pointerStep(name)}` }));
+}
+
 /**
  * If the server accepted this very manifest before, an edit is what broke it. A manifest that it never accepted may
  * itself be invalid, and no part of it must get in through a patch.
@@ -286,13 +299,17 @@ export function findMovedItems(manifest: KubeObject, live: KubeObject): ReplaceO
 function inObject(wanted: Json, live: Json, path: string, isItem: boolean): ReplaceOperation[] {
   return Object.entries(wanted).flatMap(([name, value]) => {
     const found = live[name];
-    const place = `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+    const place = `${path}/${pointerStep(name)}`;
     if (Array.isArray(value)) return Array.isArray(found) ? inList(value, found, place) : [];
     if (isRecord(value)) return isRecord(found) ? inObject(value, found, place, isItem) : [];
     // An apply adds what is missing.
     const isMoved = isItem && found !== undefined && found !== value;
     return isMoved ? [{ op: "replace" as const, path: place, value }] : [];
   });
+}
+
+function pointerStep(name: string): string {
+  return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 function inList(wanted: readonly unknown[], live: readonly unknown[], path: string): ReplaceOperation[] {
