@@ -1,5 +1,5 @@
 // Measures how long a pod waits for its secrets, and what that costs an agent on a real cluster: real tokens, and pods of one
-// deployment that ask again and again.
+// deployment that keep asking.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
