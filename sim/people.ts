@@ -117,6 +117,8 @@ export async function copyByHand(world: World, choices: Choices): Promise<void> 
   });
 }
 
+const releaseAgainMs = 20_000;
+
 /** Somebody adds a finalizer, and removes it after a while. Until then the object can only be marked as deleted. */
 export async function holdByHand(world: World, choices: Choices): Promise<void> {
   const plural = choices.one(["replicasets", "deployments", "ciliumnetworkpolicies", "pods"] as const);
@@ -129,8 +131,13 @@ export async function holdByHand(world: World, choices: Choices): Promise<void> 
       contentType: "application/merge-patch+json",
       body: { metadata: { finalizers } },
     });
+  // A webhook may refuse that for a while.
+  const release = async () => {
+    const { status } = await patch(null);
+    if (status !== 404 && status >= 400) world.clock.setTimer(releaseAgainMs, () => void release());
+  };
   await patch(["people.example/hold"]);
-  world.clock.setTimer(choices.between(10_000, 300_000), () => void patch(null));
+  world.clock.setTimer(choices.between(10_000, 300_000), () => void release());
 }
 
 /** With everything in it. */

@@ -9,7 +9,8 @@ import { managedChanges, nameOf } from "./audit-view.ts";
 
 // Two of the three confirmations are a minute apart, and a pass may be early by its jitter.
 const absenceMinMs = 100_000;
-const ageMinMs = 300_000;
+// Kubernetes writes the time of creation in whole seconds.
+const ageMinMs = 299_000;
 const budgetWindowMs = 600_000;
 const budgetMin = 3;
 const budgetFraction = 0.2;

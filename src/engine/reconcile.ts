@@ -404,11 +404,13 @@ export class Reconciler<Spec> {
   }
 
   private concludeDelete(key: string, entry: DesiredEntry<Spec> | undefined): void {
-    const { guard, store, cursor, statuses } = this.deps;
+    const { guard, store, cursor, statuses, definition, enqueue } = this.deps;
     if (entry?.want.kind === "delete") this.settle(key, entry, { outcome: "deleted" });
     else {
       // Deleted because it was absent upstream or unused: nothing is left to remember.
       if (store.get(key) === entry) store.remove(key);
+      // Until now they counted it, even if the event of its deletion came before.
+      for (const other of (entry && definition.dependents?.(entry)) ?? []) enqueue(other, "fresh");
       cursor.forget(key);
       statuses.forget(key);
     }

@@ -61,6 +61,19 @@ test("a new port is let in before anything listens on it", async () => {
   await world.stop();
 });
 
+test("the port of a deployment that is deleted for its absence is closed at once", async () => {
+  const world = await SimulatedRegion.create();
+  for (const index of [1, 2, 3, 4]) await world.setDeployment(index, { port: 8000 + index });
+  await world.startAgent();
+  await world.until("all are there", async () => (await world.replicaSets()).length === 4);
+  await world.clock.advance(301_000);
+  await world.plane.admin.forgetDeployment(region, "d_4");
+  await world.until("it is gone", async () => (await world.replicaSets()).length === 3, 400_000);
+  await world.clock.advance(5_000);
+  assert.deepEqual(admitted((await world.policies())[0]?.spec), ["8001", "8002", "8003"]);
+  await world.stop();
+});
+
 test("two environments of one namespace have a policy each, and each goes with its last deployment", async () => {
   const world = await SimulatedRegion.create();
   await world.setDeployment(1, { environmentId: "env_a" });

@@ -33,6 +33,7 @@ import {
   environmentOfKey,
   type Pods,
   podKeys,
+  policyKey,
   policyKeys,
   type ReplicaSets,
   replicaSetKeys,
@@ -121,6 +122,10 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     if (want.kind !== "apply") return [];
     const steps = this.ingress.awaitSteps(want.spec);
     return steps.flatMap((step) => (step.isReady ? [] : [step.key]));
+  }
+
+  dependents({ want }: DesiredEntry<DeploymentSpec>): Iterable<string> {
+    return want.kind === "apply" ? [policyKey(want.spec)] : [];
   }
 
   plan(key: string, entry: DesiredEntry<DeploymentSpec> | undefined): Plan {
