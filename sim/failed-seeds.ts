@@ -18,4 +18,20 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
     seed: 9,
     found: "a new leader wrote what it knew from before its control plane was restored (K3)",
   },
+  {
+    seed: 17,
+    found: "the port of a deployment that was deleted for its absence stayed open until the next resync (K11)",
+  },
+  {
+    seed: 54,
+    found: "an object seemed younger than it was, because Kubernetes rounds the time of creation",
+  },
+  {
+    seed: 115,
+    found: "a new leader applied an old state to an object whose deletion it held back (K3)",
+  },
+  {
+    seed: 5008,
+    found: "a webhook refused that people release a finalizer, and the world never asked again",
+  },
 ];

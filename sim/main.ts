@@ -18,6 +18,7 @@ const names = [
   "from",
   "hours",
   "for",
+  "seeds",
   "jobs",
   "trace",
   "all",
@@ -132,12 +133,13 @@ class Progress {
 /** The number of violations. */
 async function runSeeds(kinds: readonly AnyKind[], args: Named): Promise<number> {
   const hoursMax = args.hours === undefined ? Number.POSITIVE_INFINITY : Number(args.hours);
+  const seedsMax = args.seeds === undefined ? Number.POSITIVE_INFINITY : Number(args.seeds);
   const forMs = durationMs(args.for);
   const progress = new Progress();
   const found: SeedOutcome[] = [];
   await runAll<SeedOutcome>(
     args,
-    seedsFrom(Number(args.from ?? 1)),
+    seedsFrom(Number(args.from ?? 1), seedsMax),
     (task) => runTask(kinds, task),
     (outcome) => {
       console.log(progress.add(outcome));
@@ -153,8 +155,8 @@ async function runSeeds(kinds: readonly AnyKind[], args: Named): Promise<number>
   return progress.violations;
 }
 
-function* seedsFrom(first: number): IterableIterator<Task> {
-  for (let seed = first; ; seed++) yield { seed };
+function* seedsFrom(first: number, count: number): IterableIterator<Task> {
+  for (let seed = first; seed < first + count; seed++) yield { seed };
 }
 
 /** The number of violations. */

@@ -1,21 +1,22 @@
 // `make sim-mutants`: plants each bug of sim/planted-bugs.ts, builds the simulation with it, and counts the seeds until an
-// oracle finds it. Two run at a time.
+// oracle finds it. Each core tries one bug at a time.
 //   make sim-mutants              all of them
 //   make sim-mutants only=lease   those whose name or file contains the word
 //   make sim-mutants seeds=50     seeds per bug at most; default 50
-import { execFile } from "node:child_process";
+//   make sim-mutants jobs=1       on one core
+import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import type { Plugin } from "esbuild";
 import { type PlantedBug, plantedBugs } from "../sim/planted-bugs.ts";
 import { bundleSimulation } from "./bundle.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-// A seed takes seconds. One that hangs counts as found: its bug keeps the world from ending.
-const seedLimitMs = 120_000;
+// A seed takes seconds on an idle core. One that hangs counts as found: its bug keeps the world from ending.
+const seedLimitMs = 300_000;
 
 function plant({ file, from, to, without }: PlantedBug): Plugin {
   const path = resolve(root, file);
@@ -42,27 +43,38 @@ interface Found {
 async function hunt(bug: PlantedBug, folder: string, seedsMax: number): Promise<Found> {
   const program = join(folder, `${plantedBugs.indexOf(bug)}.mjs`);
   await bundleSimulation(program, [plant(bug)]);
-  for (let seed = 1; seed <= seedsMax; seed++) {
-    const invariant = await violationOf(program, seed);
-    if (invariant !== undefined) return { bug, seeds: seed, invariant };
-  }
-  return { bug };
+  return { bug, ...(await firstViolation(program, seedsMax)) };
 }
 
-async function violationOf(program: string, seed: number): Promise<string | undefined> {
-  try {
-    await promisify(execFile)(process.execPath, [program, `seed=${seed}`, "shrink=0"], {
-      timeout: seedLimitMs,
-      maxBuffer: 64 * 1024 * 1024,
+/** Runs seeds in one process, which prints a line after each, until one violates an invariant. */
+function firstViolation(program: string, seedsMax: number): Promise<Omit<Found, "bug">> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [program, `seeds=${seedsMax}`, "jobs=1", "shrink=0"], {
+      stdio: ["ignore", "pipe", "inherit"],
     });
-    return undefined;
-  } catch (error) {
-    const { stdout = "", killed = false } = error as { stdout?: string; killed?: boolean };
-    if (killed) return "it does not end";
-    const found = /: (\S+) is violated/.exec(stdout)?.[1];
-    if (found === undefined) throw error;
-    return found;
-  }
+    let seeds = 0;
+    let invariant: string | undefined;
+    const giveUp = () => {
+      invariant = "it does not end";
+      seeds += 1;
+      child.kill("SIGKILL");
+    };
+    let limit = setTimeout(giveUp, seedLimitMs);
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      invariant ??= /^seed \d+: (\S+) is violated/.exec(line)?.[1];
+      if (!/^seed \d+ /.test(line)) return;
+      seeds += 1;
+      clearTimeout(limit);
+      limit = setTimeout(giveUp, seedLimitMs);
+    });
+    child.on("error", reject);
+    child.on("close", (code) => {
+      clearTimeout(limit);
+      if (invariant !== undefined) resolve({ seeds, invariant });
+      else if (code === 0) resolve({});
+      else reject(new Error(`the simulation ended with code ${code} and no violation`));
+    });
+  });
 }
 
 function medianOf(numbers: readonly number[]): number {
@@ -86,7 +98,8 @@ async function main(): Promise<void> {
     }
   };
   try {
-    await Promise.all(Array.from({ length: availableParallelism() }, work));
+    const jobs = Number(process.env["jobs"] ?? availableParallelism());
+    await Promise.all(Array.from({ length: jobs }, work));
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

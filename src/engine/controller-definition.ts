@@ -53,7 +53,7 @@ export interface ControllerDefinition<Spec, Seen = unknown> {
    * keys that arrive at once would be reconciled one time too many.
    */
   prerequisites?(entry: DesiredEntry<Spec>): Iterable<string>;
-  /** The companion keys that derive from this one. They are enqueued when it is forgotten. */
+  /** The companion keys that derive from this one. They are enqueued when it is forgotten: until then they count it. */
   dependents?(entry: DesiredEntry<Spec>): Iterable<string>;
   plan(key: string, entry: DesiredEntry<Spec> | undefined): Plan;
   /** What to delete when the key is no longer wanted. */

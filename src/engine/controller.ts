@@ -170,6 +170,7 @@ export class Controller<
       api,
       report: (key) => this.reporter.changed(key),
       settleOrder: (key, signal) => this.settleOrder(key, signal),
+      isUnconfirmed: (key) => this.unconfirmed.has(key),
     });
     const questions = createQuestions(kind, options.rules, shared, controlPlane);
     this.unconfirmed = new UnconfirmedKeys({

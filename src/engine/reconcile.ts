@@ -45,6 +45,8 @@ export interface ReconcileDeps<Spec> {
   report(key: string): void;
   /** Makes the record of the key's order match the store, before the key is reconciled. */
   settleOrder?(key: string, signal: AbortSignal): Promise<void>;
+  /** The key's desired state may be older than what is applied. */
+  isUnconfirmed?(key: string): boolean;
 }
 
 type Result =
@@ -199,7 +201,7 @@ export class Reconciler<Spec> {
     if (isThere ? guard.isSuspected(key) : guard.isConfirmed(key)) {
       const gone = await this.remove(key, definition.targets(key, entry), "absence", progress, signal);
       if (gone.kind !== "blocked") return gone;
-      if (entry === undefined || entry.want.kind !== "apply") return gone;
+      if (entry?.want.kind !== "apply" || this.deps.isUnconfirmed?.(key) === true) return gone;
       // The deletion is held back, so the last desired state still applies.
       const kept = await this.follow(key, definition.plan(key, entry), progress, signal);
       return kept.kind === "applied" ? gone : kept;
@@ -409,7 +411,6 @@ export class Reconciler<Spec> {
     else {
       // Deleted because it was absent upstream or unused: nothing is left to remember.
       if (store.get(key) === entry) store.remove(key);
-      // Until now they counted it, even if the event of its deletion came before.
       for (const other of (entry && definition.dependents?.(entry)) ?? []) enqueue(other, "fresh");
       cursor.forget(key);
       statuses.forget(key);
@@ -482,7 +483,7 @@ export class Reconciler<Spec> {
   }
 }
 
-/** Turns a refusal of this one request into a result. Other errors concern more than one target, and are thrown. */
+/** Turns a refusal of this one request into a result. Other errors are thrown. */
 function refusalOf(error: unknown): Result {
   const failure = isRefusal(error) ? classifyFailure(error) : undefined;
   if (failure === undefined) throw error;

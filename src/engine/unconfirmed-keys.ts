@@ -41,7 +41,12 @@ export class UnconfirmedKeys<Spec> {
       if (origin !== "scheduler") this.sequences.set(key, sequence);
   }
 
-  /** Resolves with whether the key may be acted on; the store then has its newest state. */
+  /** Whether the store's state of the key may still be an old one. Then at most its absence may be acted on. */
+  has(key: string): boolean {
+    return this.sequences.has(key);
+  }
+
+  /** Resolves with whether the key may be acted on; the store then has its newest state, or `has` is true. */
   async confirm(key: string, signal: AbortSignal): Promise<boolean> {
     const { store, definition, ask } = this.deps;
     const sequence = this.sequences.get(key);

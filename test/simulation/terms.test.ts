@@ -13,6 +13,7 @@ import { KubeApiError } from "../../src/kube/errors.ts";
 import { Terms } from "../../src/kube/leadership.ts";
 import { configMaps, replicaSets } from "../../src/kube/resources.ts";
 import { stateNamespace } from "../support/listed-calls.ts";
+import { withoutEvents } from "./recording-kube-api.ts";
 import {
   defaultOptions,
   deployment,
@@ -249,6 +250,30 @@ describe("two agents of one region", () => {
     assert.deepEqual([second.writes, await world.replicaSetNames()], [[], ["web-2"]]);
     await world.setDeployment(1);
     await world.until("it is ordered again", async () => (await world.replicaSets()).length === 2);
+    await world.stop();
+  });
+
+  test("a new leader applies nothing old to an object whose deletion it holds back (K3)", async () => {
+    const { world, startAgent } = await createWorld();
+    const cable = new Cable();
+    const [first, second] = [await startAgent(), await startAgent((plane) => cable.through(plane))];
+    first.lead();
+    for (const index of [1, 2, 3]) await world.setDeployment(index);
+    await world.until("all are there", async () => (await world.replicaSets()).length === 3);
+    await world.until("the standby knows", () => second.controller.desired.get("acme/web-3") !== undefined);
+    cable.cut();
+    await world.setDeployment(1, { replicas: 7 });
+    const replicas = async () => (await world.replicaSets()).map(({ spec }) => spec?.replicas);
+    await world.until("it is changed", async () => (await replicas())[0] === 7);
+    await world.clock.advance(10_000);
+    await world.plane.admin.forgetDeployment(region, "d_1");
+    first.retire();
+    cable.mend();
+    second.lead();
+    await world.until("it is held back", () => second.controller.blockedDeletions().length > 0, 300_000);
+    await world.clock.advance(120_000);
+    assert.deepEqual([withoutEvents(second.writes), await replicas()], [[], [7, 1, 1]]);
+    await world.until("it goes", async () => (await world.replicaSets()).length === 2, 1_200_000);
     await world.stop();
   });
 
