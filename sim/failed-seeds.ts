@@ -20,7 +20,8 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
   },
   {
     seed: 17,
-    found: "the port of a deployment that was deleted for its absence stayed open until the next resync (K11)",
+    found:
+      "the port of a deployment that was deleted for its absence stayed open until the next resync (K11)",
   },
   {
     seed: 54,

@@ -149,13 +149,12 @@ export class Controller<
     const lane = new SlowLane(backoffs.slow, deps);
     this.events = createEventRecorder(name, { ...deps, api });
     this.repairs = new LastRepairs({ clock, find: (key) => store.get(key) });
-    const recording = { events: this.events, repairs: this.repairs };
-    const actions = new ActionRecords({ controller: name, api, log, ...recording });
+    const { guard, events, repairs } = this;
+    const actions = new ActionRecords({ controller: name, api, log, events, repairs });
     const contests = new Contests({ controller: name, api, clock, log });
     const applied = { api, clock, lane, actions, contests, seal: deps.seal, drift: new DriftMemory() };
     const applier = new StepsApplier({ ...applied, onRepair: (repair) => countRepair(repair, name, deps) });
     const enqueue = this.queue.add.bind(this.queue);
-    const { guard } = this;
     const shared = { controller: name, definition, store, guard, clock, log, metrics, enqueue, spans };
     const isInformed = () => this.isInformed();
     this.seals = new SealInspector({ ...shared, applier, seal: deps.seal, isInformed });
@@ -174,7 +173,7 @@ export class Controller<
     });
     const questions = createQuestions(kind, options.rules, shared, controlPlane);
     this.unconfirmed = new UnconfirmedKeys({
-      ...shared,
+      ...looked,
       ask: questions.ask,
       replay: () => this.stream.reconnectFromZero(replayOnceWithinMs),
     });

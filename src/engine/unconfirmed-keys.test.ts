@@ -29,6 +29,7 @@ function setUp(...heard: readonly DesiredMessage<string>[]) {
     store,
     definition: { managedByKey: () => world.object },
     guard: { isSuspected: () => world.isSuspected, isConfirmed: () => world.isConfirmed },
+    statuses: { forget: () => undefined },
     ask: async () => {
       world.asked += 1;
       return world.response;

@@ -11,6 +11,7 @@ import type { ControllerDefinition } from "./controller-definition.ts";
 import type { DeletionGuard } from "./deletion-guard.ts";
 import type { ReadState } from "./desired-message.ts";
 import type { DesiredStore, Question } from "./desired-store.ts";
+import type { ObjectStatuses } from "./object-status.ts";
 
 type Found<Spec> = Extract<DesiredResponse<ReadState<Spec>>, { kind: "found" }>;
 
@@ -18,6 +19,7 @@ export interface UnconfirmedKeysDeps<Spec> {
   readonly store: DesiredStore<Spec>;
   readonly definition: Pick<ControllerDefinition<Spec>, "managedByKey">;
   readonly guard: Pick<DeletionGuard, "isConfirmed" | "isSuspected">;
+  readonly statuses: Pick<ObjectStatuses, "forget">;
   /** Asks the control plane for one object. */
   ask(question: DesiredRequest, signal: AbortSignal): Promise<DesiredResponse<ReadState<Spec>>>;
   enqueue(key: string): void;
@@ -36,9 +38,14 @@ export class UnconfirmedKeys<Spec> {
 
   /** A term begins. Orders of the scheduler are not asked for: their records are read at the take-over. */
   begin(): void {
+    const { store, statuses } = this.deps;
     this.sequences.clear();
-    for (const { key, sequence, origin } of this.deps.store.entries())
-      if (origin !== "scheduler") this.sequences.set(key, sequence);
+    for (const { key, sequence, origin } of store.entries()) {
+      if (origin === "scheduler") continue;
+      this.sequences.set(key, sequence);
+      // What an earlier term of this process made of it may have been changed or deleted since (K14).
+      statuses.forget(key);
+    }
   }
 
   /** Whether the store's state of the key may still be an old one. Then at most its absence may be acted on. */

@@ -8,6 +8,7 @@ import { ControlPlaneError } from "../../src/control-plane/error.ts";
 import { reportOrderHeader } from "../../src/control-plane/report-order.ts";
 import type { OrderRecords } from "../../src/engine/order-records.ts";
 import { DeleteDeploymentSchema, type DeploymentState } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import { Terms } from "../../src/kube/leadership.ts";
@@ -250,6 +251,29 @@ describe("two agents of one region", () => {
     assert.deepEqual([second.writes, await world.replicaSetNames()], [[], ["web-2"]]);
     await world.setDeployment(1);
     await world.until("it is ordered again", async () => (await world.replicaSets()).length === 2);
+    await world.stop();
+  });
+
+  test("a new leader does not call applied what was deleted since its earlier term (K14)", async () => {
+    const { world, startAgent } = await createWorld();
+    const cable = new Cable();
+    const [first, second] = [await startAgent((plane) => cable.through(plane)), await startAgent()];
+    first.lead();
+    for (const index of [1, 2, 3]) await world.setDeployment(index);
+    await world.until("all are there", async () => (await world.replicaSets()).length === 3);
+    cable.cut();
+    first.retire();
+    second.lead();
+    await world.plane.admin.deleteDeployment(region, "d_1");
+    await world.until("one is gone", async () => (await world.replicaSets()).length === 2);
+    await world.clock.advance(10_000);
+    world.plane.faults.restoreFromEmpty(region);
+    second.retire();
+    cable.mend();
+    first.lead();
+    await world.clock.advance(300_000);
+    const gone = first.controller.objects().find(({ key }) => key === "acme/web-1");
+    assert.equal(gone?.outcome, ObjectStatus_Outcome.PENDING);
     await world.stop();
   });
 
