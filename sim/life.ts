@@ -1,7 +1,6 @@
 // What people and tenants do in a world: they order, change and delete at the control plane, edit and delete objects in the
 // cluster, ask for secrets, and lose nodes. Each action is drawn when it happens, from its own random choices.
 
-import { SecretsService } from "../src/gen/krane/v1/secrets_pb.ts";
 import type { ApplyInit, KindName } from "../src/kinds/kinds.ts";
 import { createSpec } from "../src/server/kind-messages.ts";
 import { stopping } from "../src/server/row-rules.ts";
@@ -13,10 +12,9 @@ import {
   deleteNamespace,
   editByHand,
   holdByHand,
-  pick,
 } from "./people.ts";
 import { anyPlace, namespaces, type Place } from "./places.ts";
-import type { LiveObject } from "./sim-cluster.ts";
+import { askForSecrets } from "./pod-secrets.ts";
 import { canary } from "./sim-vault.ts";
 import { region, type World } from "./world.ts";
 
@@ -159,52 +157,6 @@ async function breakImages(world: World, choices: Choices): Promise<void> {
   ] as const);
   behaviours.set(name, { image: `registry.example/${choices.one(namespaces)}/*`, behaviour });
   world.clock.setTimer(choices.between(30_000, 300_000), () => behaviours.remove(name));
-}
-
-/** A pod asks for secrets: its own, or, as a thief, those of another environment. */
-async function askForSecrets(world: World, choices: Choices): Promise<void> {
-  const pod = pick(world, choices, "pods");
-  const client = choices.one(world.agents).client(SecretsService);
-  if (pod === undefined || client === undefined) return;
-  const labels = pod.metadata.labels ?? {};
-  const own = labels["unkey.com/environment.id"] ?? "";
-  const environmentId = choices.chance(0.5) ? own : `env_${choices.one(namespaces)}${choices.index(2)}`;
-  const token = await tokenOf(world, pod);
-  if (token === undefined) return;
-  const request = {
-    token,
-    environmentId: choices.chance(0.5) ? own : environmentId,
-    deploymentId: labels["unkey.com/deployment.id"] ?? "",
-    encryptedBlob: world.vault.blobOf(environmentId, `${canary}${environmentId}`),
-  };
-  client.decryptSecretsBlob(request).then(
-    ({ envVars }) => {
-      world.trace.add("pod", `${pod.metadata.name} got secrets`);
-      const isOwn = environmentId === own && world.isTenantPod(pod);
-      if (!isOwn) world.violate("K7", `pod ${pod.metadata.name} of ${own} got ${JSON.stringify(envVars)}`);
-    },
-    () => world.trace.add("pod", `${pod.metadata.name} got no secrets`),
-  );
-}
-
-async function tokenOf(
-  world: World,
-  { metadata: { name, namespace, uid } }: LiveObject,
-): Promise<string | undefined> {
-  const boundObjectRef = { apiVersion: "v1", kind: "Pod", name, uid };
-  const body = {
-    apiVersion: "authentication.k8s.io/v1",
-    kind: "TokenRequest",
-    spec: { audiences: ["krane"], expirationSeconds: 600, boundObjectRef },
-  };
-  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/default/token`;
-  const response = await world.cluster.kubectl({
-    method: "POST",
-    path,
-    contentType: "application/json",
-    body,
-  });
-  return (response.body as { status?: { token?: string } }).status?.token;
 }
 
 /** With their weights. */

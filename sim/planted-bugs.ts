@@ -37,6 +37,7 @@ const secrets = at("src/services/secrets-service.ts");
 const identity = at("src/services/workload-identity.ts");
 const history = at("src/control-plane/server-history.ts");
 const feed = at("src/server/desired-feed.ts");
+const served = at("src/server/served-incarnation.ts");
 
 export const plantedBugs: readonly PlantedBug[] = [
   store(
@@ -277,6 +278,11 @@ export const plantedBugs: readonly PlantedBug[] = [
     "",
   ),
   identity(
+    "a pod that is going gets nothing",
+    'if (metadata.deletionTimestamp !== undefined) return refused("pod is being deleted");',
+    "",
+  ),
+  identity(
     "the owner is krane's",
     'if (!isClaimable(judgeOwnership(reading, metadata))) return "ReplicaSet is not krane\'s";',
     "",
@@ -290,5 +296,16 @@ export const plantedBugs: readonly PlantedBug[] = [
     "a cursor of another incarnation is void",
     "if (!isKnown && cursor > 0n) {",
     "if (!isKnown && cursor < 0n) {",
+  ),
+  served("a replica that lags turns agents away", 'case "lagging":', 'case "lagging":\n      return true;'),
+  served(
+    "a server that was rolled back starts a new incarnation",
+    'case "rolled-back": {',
+    'case "rolled-back": {\n      return true;',
+  ),
+  served(
+    "a new agent asks the primary first",
+    "if (incarnation.isReplica) throw turnedAway(unprovenReason);",
+    "",
   ),
 ];

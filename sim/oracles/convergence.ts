@@ -4,10 +4,13 @@ import { type ObjectStatus, ObjectStatus_Outcome as Outcome } from "../../src/ge
 import { type KindName, kindNames, kindOf } from "../../src/kinds/kinds.ts";
 import { annotationKeys, labelKeys, managedBy } from "../../src/model/labels.ts";
 import { orderBehind } from "../ledger.ts";
+import { getsItsSecrets } from "../pod-secrets.ts";
 import type { AuditRecord, LiveObject } from "../sim-cluster.ts";
 import { type Oracle, region, type World } from "../world.ts";
 import { objectsOfLeader } from "./answers.ts";
 import { managedChanges, nameOf, placesOfKinds } from "./audit-view.ts";
+
+const secretsMaxMs = 10_000;
 
 export class Convergence implements Oracle {
   private readonly world: World;
@@ -44,7 +47,28 @@ export class Convergence implements Oracle {
   async differences(): Promise<readonly string[]> {
     const found = await Promise.all(kindNames.map((kind) => this.differencesOf(kind)));
     const reports = [...(await this.reportDifferences()), ...(await this.sentinelDifferences())];
-    return [...found.flat(), ...reports, ...(await this.answerDifferences())];
+    const differences = [...found.flat(), ...reports, ...(await this.answerDifferences())];
+    return differences.length > 0 ? differences : this.secretDifferences();
+  }
+
+  /** Every agent gives a pod of each deployment its secrets. */
+  private async secretDifferences(): Promise<readonly string[]> {
+    const { world } = this;
+    const taken = this.foreignNames("replicasets", "apps");
+    const asked: Promise<string[]>[] = [];
+    for (const { id, desired, spec } of await world.plane.store.rows(region, "deployment")) {
+      const [pod] = desired === "running" && !taken.has(placeOfSpec(spec)) ? this.readyPods(id) : [];
+      if (pod === undefined) continue;
+      for (const agent of world.agents)
+        asked.push(
+          getsItsSecrets(world, agent, pod).then((gets) =>
+            gets ? [] : [`agent ${agent.name} gives pod ${pod.metadata.name} of ${id} no secrets`],
+          ),
+        );
+    }
+    const answered = Promise.all(asked);
+    await world.runFor(secretsMaxMs);
+    return (await Promise.race([answered, [["agents do not answer pods that ask for secrets"]]])).flat();
   }
 
   /** The leader says of every object that it is in sync, in its newest version. */
@@ -148,7 +172,9 @@ export class Convergence implements Oracle {
       const report = (await this.world.plane.store.object(region, "deployment", id))?.report;
       const running = (report?.instances ?? []).filter(({ status }) => status === Status.RUNNING);
       const reported = running.map(({ k8sName }) => k8sName).sort();
-      const ready = this.readyPods(id);
+      const ready = this.readyPods(id)
+        .map(({ metadata }) => metadata.name ?? "")
+        .sort();
       if (reported.join() !== ready.join())
         differences.push(
           `deployment ${id} is reported with ${reported.join() || "no pod"}, but has ${ready.join() || "none"}`,
@@ -157,13 +183,11 @@ export class Convergence implements Oracle {
     return differences;
   }
 
-  private readyPods(deploymentId: string): readonly string[] {
+  private readyPods(deploymentId: string): readonly LiveObject[] {
     return this.world.cluster
       .list("pods")
       .filter((pod) => pod.metadata.labels?.[labelKeys.deploymentId] === deploymentId)
-      .filter((pod) => this.world.isTenantPod(pod) && isServing(pod))
-      .map(({ metadata }) => metadata.name ?? "")
-      .sort();
+      .filter((pod) => this.world.isTenantPod(pod) && isServing(pod));
   }
 }
 
