@@ -2,11 +2,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import { sleep } from "../../src/concurrency/clock.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
+import type { KubeApi } from "../../src/kube/api.ts";
+import { KubeApiError } from "../../src/kube/errors.ts";
 import { namespaces, pods, replicaSets } from "../../src/kube/resources.ts";
 import { withoutEvents } from "./recording-kube-api.ts";
-import { region, SimulatedRegion } from "./simulated-region.ts";
+import { defaultOptions, region, SimulatedRegion } from "./simulated-region.ts";
 
+const createDeploymentController = await kinds.deployment.loadController();
 const never = new AbortController().signal;
 const ref = { namespace: "acme", name: "web-1" };
 
@@ -135,6 +140,36 @@ test("a namespace that is deleted under krane's hands is made again with all tha
   );
   await world.stop();
 });
+
+test("a namespace that vanishes between two writes is made again, with what was written before", async () => {
+  const world = await SimulatedRegion.create({ withPods: true });
+  const refusals: (number | undefined)[] = [];
+  const agent = world.createAgentOf("deployments", ({ api, ...deps }) => {
+    const apply: KubeApi["apply"] = async (kind, manifest, options, signal) => {
+      const isWorkload = kind.kind === replicaSets.kind;
+      if (isWorkload && refusals.length === 0) await deleteNamespace(world);
+      try {
+        return await api.apply(kind, manifest, options, signal);
+      } catch (error) {
+        if (isWorkload && error instanceof KubeApiError) refusals.push(error.status);
+        throw error;
+      }
+    };
+    return createDeploymentController(defaultOptions, { ...deps, api: { ...api, apply } });
+  });
+  await world.resolved(agent.controller.start());
+  await world.setDeployment(1);
+  await world.until("it is there", async () => (await liveSet(world)) !== undefined, 300_000);
+  assert.equal(refusals[0], 404);
+  assert.equal((await world.policies()).length, 1);
+  await world.stop();
+});
+
+async function deleteNamespace(world: SimulatedRegion): Promise<void> {
+  await world.api.delete(namespaces, { name: "acme" }, {}, never);
+  while ((await world.api.get(namespaces, { name: "acme" }, {}, never)) !== undefined)
+    await sleep(world.clock, 100, never);
+}
 
 test("a ReplicaSet as an older agent left it is taken over in place, its pods untouched", async () => {
   const world = await SimulatedRegion.create({ withPods: true });
