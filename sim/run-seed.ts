@@ -42,6 +42,8 @@ export interface SeedOutcome {
 
 /** How many seeds have a control plane that does not name its incarnation, as older ones. */
 const unnamedShare = 0.25;
+/** And how many of those send no version in responses, as the original's. */
+const unversionedShare = 0.5;
 const disturbedMsDefault = 20 * 60_000;
 // A deletion that is held back, a namespace in back-off and a node that was lost all take minutes.
 const settleMaxMs = 25 * 60_000;
@@ -96,8 +98,16 @@ function weighted(names: readonly (readonly [number, string])[], point: number):
 export async function runSeed(options: SeedOptions): Promise<SeedOutcome> {
   const { seed, kinds, disturbedMs = disturbedMsDefault, only, onTraceLine } = options;
   const plan = planOf(seed, disturbedMs).filter(({ index }) => only?.has(index) ?? true);
-  const namesIncarnation = !new Choices(seed, "world").chance(unnamedShare);
-  const world = await World.create({ seed, kinds, namesIncarnation, ...(onTraceLine && { onTraceLine }) });
+  const worldChoices = new Choices(seed, "world");
+  const namesIncarnation = !worldChoices.chance(unnamedShare);
+  const sendsVersions = namesIncarnation || !worldChoices.chance(unversionedShare);
+  const world = await World.create({
+    seed,
+    kinds,
+    namesIncarnation,
+    sendsVersions,
+    ...(onTraceLine && { onTraceLine }),
+  });
   const convergence = watchEverything(world);
   for (const agent of world.agents) agent.start();
   const startMs = world.clock.nowMs();

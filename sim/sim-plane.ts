@@ -11,6 +11,14 @@ import type { Log } from "../src/telemetry/log.ts";
 
 export const controlToken = "sim-control-plane-token";
 
+/** The responses of the original's control plane have no version; its streams do. */
+export const withoutVersions: Interceptor = (next) => async (call) => {
+  const response = await next(call);
+  const { message } = response;
+  if (!response.stream && "version" in message) Object.assign(message, { version: 0n });
+  return response;
+};
+
 export interface Backup {
   readonly incarnation: Awaited<ReturnType<MemoryStore["incarnation"]>>;
   readonly counter: bigint;
@@ -23,8 +31,8 @@ export interface SimPlaneDeps {
   readonly region: string;
   /** Whether it names its incarnation. Older ones do not, and have no digests. */
   readonly namesIncarnation: boolean;
-  /** Sees every authenticated call. */
-  readonly observer: Interceptor;
+  /** See every authenticated call. */
+  readonly interceptors: readonly Interceptor[];
 }
 
 export class SimPlane {
@@ -123,9 +131,9 @@ export class SimPlane {
   }
 
   private open(incarnation?: Backup["incarnation"]): InMemoryControlPlane {
-    const { clock, log, observer, namesIncarnation } = this.deps;
+    const { clock, log, interceptors, namesIncarnation } = this.deps;
     const named = namesIncarnation ? incarnation && { incarnation } : ({ incarnation: "unnamed" } as const);
     const tokens = [new Secret(controlToken)];
-    return createInMemoryControlPlane({ tokens, interceptors: [observer], ...named }, { clock, log });
+    return createInMemoryControlPlane({ tokens, interceptors, ...named }, { clock, log });
   }
 }

@@ -7,7 +7,7 @@ import { Choices } from "./choices.ts";
 import { Ledger } from "./ledger.ts";
 import { SimAgent, type SimAgentDeps } from "./sim-agent.ts";
 import { type AuditedChange, type AuditRecord, type LiveObject, SimCluster } from "./sim-cluster.ts";
-import { type Backup, SimPlane } from "./sim-plane.ts";
+import { type Backup, SimPlane, withoutVersions } from "./sim-plane.ts";
 import { SimVault } from "./sim-vault.ts";
 import { Trace } from "./trace.ts";
 import { VirtualClock } from "./virtual-clock.ts";
@@ -39,6 +39,8 @@ export interface WorldOptions {
   readonly kinds: readonly AnyKind[];
   /** Whether the control plane does; default true. */
   readonly namesIncarnation?: boolean;
+  /** Whether its responses have versions; default true. */
+  readonly sendsVersions?: boolean;
   readonly onTraceLine?: (line: string) => void;
   readonly interfere?: SimAgentDeps["interfere"];
 }
@@ -104,7 +106,7 @@ export class World {
           log: self.quietLog(),
           region,
           namesIncarnation: options.namesIncarnation ?? true,
-          observer: self.observeCalls(),
+          interceptors: [self.observeCalls(), ...((options.sendsVersions ?? true) ? [] : [withoutVersions])],
         }),
     );
     await world.plane.store.registerRegion(region);
