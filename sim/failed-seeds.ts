@@ -24,6 +24,11 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
       "the port of a deployment that was deleted for its absence stayed open until the next resync (K11)",
   },
   {
+    seed: 50,
+    found:
+      "an agent cannot know the new version of what it applied, if responses of a restored control plane have none",
+  },
+  {
     seed: 54,
     found: "an object seemed younger than it was, because Kubernetes rounds the time of creation",
   },

@@ -57,6 +57,8 @@ export class World {
   /** Of the control plane's database. */
   readonly backups: Backup[] = [];
   violation: Violation | undefined;
+  /** Whether an agent learns from the control plane's responses which version it has. */
+  readonly sendsVersions: boolean;
   /** The uids of what agents created. */
   private readonly ofAgents = new Set<string>();
   private readonly oracles: Oracle[] = [];
@@ -67,6 +69,7 @@ export class World {
   private constructor(options: WorldOptions, create: (world: World) => SimPlane) {
     const { seed, kinds, onTraceLine, interfere } = options;
     this.seed = seed;
+    this.sendsVersions = options.sendsVersions ?? true;
     this.trace = new Trace(() => this.clock.nowMs(), onTraceLine);
     this.vault = new SimVault(this.clock);
     this.cluster = new SimCluster({
@@ -106,7 +109,7 @@ export class World {
           log: self.quietLog(),
           region,
           namesIncarnation: options.namesIncarnation ?? true,
-          interceptors: [self.observeCalls(), ...((options.sendsVersions ?? true) ? [] : [withoutVersions])],
+          interceptors: [self.observeCalls(), ...(self.sendsVersions ? [] : [withoutVersions])],
         }),
     );
     await world.plane.store.registerRegion(region);

@@ -84,7 +84,7 @@ export class Convergence implements Oracle {
         if (desired !== "running" || taken.has(placeOfSpec(spec))) continue;
         const answer = answers.get(`${kindOf(kind).controller} ${id}`);
         const isInSync = answer?.outcome === Outcome.APPLIED || answer?.outcome === Outcome.UNCHANGED;
-        if (!isInSync || answer.appliedVersion !== version)
+        if (!isInSync || (this.world.sendsVersions && answer.appliedVersion !== version))
           found.push(
             `the leader says of ${kind} ${id} in version ${version}: ${answer === undefined ? "nothing" : `outcome ${answer.outcome} in version ${answer.appliedVersion} ${answer.reason}`}`,
           );
