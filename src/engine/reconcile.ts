@@ -18,10 +18,11 @@ import type { ControllerDefinition } from "./controller-definition.ts";
 import type { Authority, DeletionBasis, DeletionGuard } from "./deletion-guard.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 import type { KeyPace } from "./key-pace.ts";
-import { isTroubled, type ObjectStatuses, type OutcomeChange, type OutcomeRecord } from "./object-status.ts";
+import { isTroubled, type ObjectStatuses, type OutcomeChange } from "./object-status.ts";
 import type { LiveEntry, OwnedTarget, Plan } from "./plan.ts";
 import type { SlowLane } from "./slow-lane.ts";
 import type { VersionCursor } from "./version-cursor.ts";
+import { WaitingKeys } from "./waiting-keys.ts";
 import { deletion } from "./write-pace.ts";
 
 export interface ReconcileDeps<Spec> {
@@ -66,18 +67,18 @@ export class Reconciler<Spec> {
   private readonly deps: ReconcileDeps<Spec>;
   /** The last state of each key that the cluster accepted. It stays in force while a newer one is rejected. */
   private readonly accepted = new Map<string, DesiredEntry<Spec>>();
-  /** The keys that wait for another one, by the key they wait for. */
-  private readonly waiting = new Map<string, Set<string>>();
+  private readonly waiting: WaitingKeys;
 
   constructor(deps: ReconcileDeps<Spec>) {
     this.deps = deps;
+    this.waiting = new WaitingKeys(deps);
   }
 
   /** Enqueues the keys that this one would otherwise have to wait for. */
   prepare(key: string): void {
     const { store, definition } = this.deps;
     const entry = store.get(key);
-    for (const other of (entry && definition.prerequisites?.(entry)) ?? []) this.bringUp(other);
+    for (const other of (entry && definition.prerequisites?.(entry)) ?? []) this.waiting.bringUp(other);
   }
 
   /** The key will not come back. */
@@ -335,7 +336,7 @@ export class Reconciler<Spec> {
           outcome: result.writes > 0 ? "applied" : "unchanged",
           reason: result.rest?.left,
         });
-        this.wakeWaiting(key);
+        this.waiting.wake(key);
         return result.rest?.sealAfterMs === undefined
           ? done
           : { kind: "again", afterMs: result.rest.sealAfterMs };
@@ -345,12 +346,13 @@ export class Reconciler<Spec> {
         return done;
       case "nothing":
         this.deps.statuses.forget(key);
-        this.wakeWaiting(key);
+        this.waiting.wake(key);
         return done;
       case "later":
         return { kind: "again", afterMs: result.afterMs };
       case "waiting":
-        return this.wait(key, entry, result.key);
+        this.write(key, entry, this.waiting.add(key, result.key));
+        return { kind: "again", afterMs: lookAgainMs };
       case "deleting":
         this.write(key, entry, { outcome: "pending", reason: result.reason });
         return { kind: "again", afterMs: lookAgainMs };
@@ -417,37 +419,8 @@ export class Reconciler<Spec> {
     }
     this.accepted.delete(key);
     guard.clear(key);
-    this.wakeWaiting(key);
+    this.waiting.wake(key);
     this.deps.report(key);
-  }
-
-  private wait(key: string, entry: DesiredEntry<Spec> | undefined, awaited: string): WorkOutcome {
-    const waiting = this.waiting.get(awaited) ?? new Set();
-    this.waiting.set(awaited, waiting.add(key));
-    const trouble = this.bringUp(awaited);
-    this.write(
-      key,
-      entry,
-      trouble === undefined
-        ? { outcome: "pending", reason: `waiting for ${awaited}` }
-        : waitingBehind(awaited, trouble.reason),
-    );
-    return { kind: "again", afterMs: lookAgainMs };
-  }
-
-  /** Enqueues a key that others wait for; returns its record if it is failing. */
-  private bringUp(key: string): OutcomeRecord | undefined {
-    const record = this.deps.statuses.get(key);
-    // A failing key keeps its back-off, however many keys wait for it.
-    const isFailing = record !== undefined && record.attempts > 0;
-    this.deps.enqueue(key, isFailing ? "resync" : "fresh");
-    return isFailing ? record : undefined;
-  }
-
-  private wakeWaiting(key: string): void {
-    const waiting = this.waiting.get(key);
-    this.waiting.delete(key);
-    for (const other of waiting ?? []) this.deps.enqueue(other, "fresh");
   }
 
   /** The version needs no more work: applied, or rejected (K2). */
@@ -464,8 +437,7 @@ export class Reconciler<Spec> {
   private write(key: string, entry: DesiredEntry<Spec> | undefined, change: OutcomeChange): void {
     const { statuses, log } = this.deps;
     const { record, isNews } = statuses.record(key, change);
-    for (const other of this.waiting.get(key) ?? [])
-      if (isTroubled(record.outcome)) statuses.record(other, waitingBehind(key, record.reason));
+    this.waiting.show(key, record);
     if (!isNews) return;
     const fields = {
       controller: this.deps.controller,
@@ -488,10 +460,6 @@ function refusalOf(error: unknown): Result {
   const failure = isRefusal(error) ? classifyFailure(error) : undefined;
   if (failure === undefined) throw error;
   return { kind: "failed", failure };
-}
-
-function waitingBehind(awaited: string, reason: string): OutcomeChange {
-  return { outcome: "retrying", reason: `waiting for ${awaited}: ${reason}` };
 }
 
 /** What the metrics count: a write, or an attempt that failed. */
