@@ -18,7 +18,7 @@ import { createdBody, deletedBody, methodNotAllowed, StatusError, statusBody } f
 import type { StoredObject } from "./store.ts";
 import { bindPod } from "./subresources/binding.ts";
 import { evictPod } from "./subresources/eviction.ts";
-import { readLog } from "./subresources/log.ts";
+import { openLog } from "./subresources/log.ts";
 import { patchScale, readScale, updateScale } from "./subresources/scale.ts";
 import { requestToken } from "./subresources/token.ts";
 import { liveObject, updateFromBody } from "./update.ts";
@@ -136,7 +136,7 @@ function deleteCollection(scope: Scope): WholeResponse {
   return { kind: "whole", status: 200, body: representation(scope).list(items, meta) };
 }
 
-function handleObject(scope: Scope): WholeResponse {
+function handleObject(scope: Scope): ApiResponse {
   const { request, resource, subresource } = scope;
   if (subresource === "scale" && resource.scale !== undefined) return handleScale(scope);
   if (subresource !== "" && !(subresource === "status" && resource.statusSubresource))
@@ -191,7 +191,7 @@ function handleScale(scope: Scope): WholeResponse {
   throw methodNotAllowed();
 }
 
-function handleSubresource(scope: Scope): WholeResponse {
+function handleSubresource(scope: Scope): ApiResponse {
   const { request, resource, subresource } = scope;
   if (!resource.subresources?.includes(subresource)) throw noSuchResource();
   if (subresource === "finalize") {
@@ -200,7 +200,7 @@ function handleSubresource(scope: Scope): WholeResponse {
   }
   if (subresource === "log") {
     if (request.method !== "GET") throw methodNotAllowed();
-    return { kind: "whole", status: 200, body: readLog(scope) };
+    return openLog(scope);
   }
   if (request.method !== "POST") throw methodNotAllowed();
   switch (subresource) {

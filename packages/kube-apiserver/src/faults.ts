@@ -1,10 +1,10 @@
 // Injects the faults of real API servers, for tests and simulations.
-import type { ServerRequest, WholeResponse } from "./request.ts";
+import type { ApiResponse, ServerRequest } from "./request.ts";
 import type { ObjectStore } from "./store.ts";
 import type { WatchHub } from "./watch-hub.ts";
 
 /** A response to send instead of the real one, "hang" for no response, or undefined to let the request pass. */
-export type Intercept = (request: ServerRequest) => WholeResponse | "hang" | undefined;
+export type Intercept = (request: ServerRequest) => ApiResponse | "hang" | undefined;
 
 export class Faults {
   private readonly store: ObjectStore;
@@ -45,7 +45,7 @@ export class Faults {
   }
 
   /** The injected outcome of a request. Transports call it before they pass the request on. */
-  outcomeOf(request: ServerRequest): WholeResponse | "hang" | undefined {
+  outcomeOf(request: ServerRequest): ApiResponse | "hang" | undefined {
     for (const intercept of [...this.intercepts]) {
       const outcome = intercept(request);
       if (outcome !== undefined) return outcome;

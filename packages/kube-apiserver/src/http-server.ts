@@ -144,11 +144,12 @@ function sendWhole(outgoing: ServerResponse, response: WholeResponse): void {
 /** Sends one event per line, as fast as the client reads them. */
 async function sendStream(outgoing: ServerResponse, response: StreamResponse): Promise<void> {
   outgoing.once("close", () => response.close());
-  outgoing.writeHead(200, { "content-type": "application/json" });
+  const { isText } = response;
+  outgoing.writeHead(200, { "content-type": isText ? "text/plain" : "application/json" });
   outgoing.flushHeaders();
   for await (const event of response.values) {
     if (outgoing.destroyed) break;
-    if (!outgoing.write(`${JSON.stringify(event)}\n`)) await drained(outgoing);
+    if (!outgoing.write(isText ? String(event) : `${JSON.stringify(event)}\n`)) await drained(outgoing);
   }
   outgoing.end();
 }

@@ -33,8 +33,10 @@ export interface WholeResponse {
 
 export interface StreamResponse {
   readonly kind: "stream";
-  /** Watch events; iterate once. */
+  /** Watch events, or the text of a log; iterate once. */
   readonly values: AsyncIterable<unknown>;
+  /** Each value is text, and is sent as it is. */
+  readonly isText?: true;
   /** Ends the stream and frees its resources. */
   close(): void;
 }

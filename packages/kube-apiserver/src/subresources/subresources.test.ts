@@ -63,6 +63,28 @@ test("the log of a pod says that no containers run, and with which exit code one
   assert.equal(ask({ method: "POST", path: `${core}/pods/p/log`, body: {} }).status, 405);
 });
 
+test("a log that is followed stays open until its pod is deleted, and has times if they are asked for", async () => {
+  const { server, ask } = start();
+  const follow = () => {
+    const query = { follow: "true", timestamps: "true" };
+    const path = `${core}/pods/p/log`;
+    const log = server.handle({ method: "GET", path, query, user: administrator });
+    assert.ok(log.kind === "stream" && log.isText);
+    return { log, values: log.values[Symbol.asyncIterator]() };
+  };
+  const [deleted, closed] = [follow(), follow()];
+  assert.match(
+    String((await deleted.values.next()).value),
+    /^2026-01-01T00:00:00Z this cluster is simulated/,
+  );
+  ask({ method: "DELETE", path: `${core}/pods/p`, body: { gracePeriodSeconds: 0 } });
+  assert.equal((await deleted.values.next()).done, true);
+  closed.log.close();
+  await closed.values.next();
+  assert.equal((await closed.values.next()).done, true);
+  assert.equal(server.faults.openWatches, 0);
+});
+
 test("a bound pod has the labels of the binding, overridden by the zone of its node", () => {
   const { ask, post } = start();
   const labels = { "topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r", disk: "fast" };
