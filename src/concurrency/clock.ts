@@ -50,3 +50,13 @@ export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promi
 export function utcText(wallMs: number): string {
   return new Date(wallMs).toISOString().replace(/\.\d+Z$/, "Z");
 }
+
+const nanosPerMs = 1_000_000n;
+
+/** The nanoseconds since 1970 of a time such as `2026-01-02T03:04:05.123456789Z`; undefined for other text. */
+export function utcNanos(text: string): bigint | undefined {
+  const [, seconds, fraction = "", zone] =
+    /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text) ?? [];
+  const ms = Date.parse(`${seconds}${zone}`);
+  return Number.isNaN(ms) ? undefined : BigInt(ms) * nanosPerMs + BigInt(fraction.padEnd(9, "0"));
+}

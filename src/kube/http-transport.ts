@@ -14,7 +14,14 @@ import type { Credential, KubeEndpoint } from "./credentials.ts";
 import { KubeApiError } from "./errors.ts";
 import { HttpConnections } from "./http-connections.ts";
 import { LineSplitter, parseJson } from "./json-lines.ts";
-import type { KubeRequest, KubeResponse, KubeStream, KubeTransport } from "./transport.ts";
+import type {
+  ByteTransport,
+  KubeBytes,
+  KubeRequest,
+  KubeResponse,
+  KubeStream,
+  KubeTransport,
+} from "./transport.ts";
 
 export interface HttpTransportOptions {
   readonly endpoint: KubeEndpoint;
@@ -25,7 +32,7 @@ export interface HttpTransportOptions {
   readonly requestTimeoutMs?: number;
   /** Default 10 s. */
   readonly connectTimeoutMs?: number;
-  /** A watch that is silent for this long is dead: bookmarks come every 60 s. Default 90 s. */
+  /** A stream that is silent for this long is dead: a watch has a bookmark every 60 s. Default 90 s. */
   readonly watchSilenceMs?: number;
   /** For requests without a limit of their own. Default 8 MiB: objects are at most 3 MiB. */
   readonly answerBytesMax?: number;
@@ -37,11 +44,14 @@ export interface HttpTransportDeps {
   readonly clock: Clock;
 }
 
-export function createHttpTransport(options: HttpTransportOptions, deps: HttpTransportDeps): KubeTransport {
+export function createHttpTransport(
+  options: HttpTransportOptions,
+  deps: HttpTransportDeps,
+): KubeTransport & ByteTransport {
   return new HttpTransport(options, deps);
 }
 
-class HttpTransport implements KubeTransport {
+class HttpTransport implements KubeTransport, ByteTransport {
   private readonly clock: Clock;
   private readonly options: Required<HttpTransportOptions>;
   private readonly pathPrefix: string;
@@ -67,8 +77,16 @@ class HttpTransport implements KubeTransport {
   }
 
   stream(request: KubeRequest, signal: AbortSignal): Promise<KubeStream> {
+    return this.inTime(request, signal, async (credential, inner): Promise<KubeStream> => {
+      const { status, refusal, bytes } = await this.openBody(request, credential, inner, signal);
+      if (refusal !== undefined) return { status, refusal, values: noValues() };
+      return { status, values: this.readValues(request, bytes) };
+    });
+  }
+
+  bytes(request: KubeRequest, signal: AbortSignal): Promise<KubeBytes> {
     return this.inTime(request, signal, (credential, inner) =>
-      this.openStream(request, credential, inner, signal),
+      this.openBody(request, credential, inner, signal),
     );
   }
 
@@ -134,12 +152,12 @@ class HttpTransport implements KubeTransport {
     return { bytesMax, tooLarge };
   }
 
-  private async openStream(
+  private async openBody(
     request: KubeRequest,
     credential: Credential,
     opening: AbortSignal,
     signal: AbortSignal,
-  ): Promise<KubeStream> {
+  ): Promise<KubeBytes> {
     const client = this.connections.openClient(credential);
     const life = linkSignals(opening, signal);
     const end = () => {
@@ -151,11 +169,11 @@ class HttpTransport implements KubeTransport {
     try {
       const answer = await client.request({ ...this.wireRequest(request, credential), signal: life.signal });
       if (answer.statusCode === 200) {
-        return { status: 200, values: this.readValues(request, answer.body, end, signal) };
+        return { status: 200, bytes: readBytes(describe(request), answer.body, end, signal) };
       }
       const refusal = await readRefusal(request, credential, answer, this.answerLimits(request));
       await end();
-      return { status: answer.statusCode, refusal, values: noValues() };
+      return { status: answer.statusCode, refusal, bytes: noValues() };
     } catch (error) {
       await end();
       throw error;
@@ -164,22 +182,14 @@ class HttpTransport implements KubeTransport {
 
   private async *readValues(
     request: KubeRequest,
-    body: AsyncIterable<Buffer>,
-    end: () => Promise<void>,
-    signal: AbortSignal,
+    bytes: AsyncIterable<Buffer>,
   ): AsyncGenerator<unknown, void, undefined> {
     const what = describe(request);
     const splitter = new LineSplitter(this.options.watchLineBytesMax);
-    try {
-      for await (const chunk of body) {
-        for (const line of splitter.push(chunk)) yield parseJson(what, line.toString("utf8"));
-      }
-      if (splitter.pendingBytes > 0) throw new KubeApiError("network", `${what}: cut inside a line`);
-    } catch (error) {
-      throw exchangeError(what, error, signal);
-    } finally {
-      await end();
+    for await (const chunk of bytes) {
+      for (const line of splitter.push(chunk)) yield parseJson(what, line.toString("utf8"));
     }
+    if (splitter.pendingBytes > 0) throw new KubeApiError("network", `${what}: cut inside a line`);
   }
 
   private wireRequest(request: KubeRequest, credential: Credential): Dispatcher.DispatchOptions {
@@ -257,8 +267,24 @@ function withoutCredential(text: string, { authorization }: Credential): string 
   return value.length < credentialCharsMin ? text : text.replaceAll(value, "[redacted]");
 }
 
+/** The connection is closed when the iteration ends, in any way. */
+async function* readBytes(
+  what: string,
+  body: AsyncIterable<Buffer>,
+  end: () => Promise<void>,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    yield* body;
+  } catch (error) {
+    throw exchangeError(what, error, signal);
+  } finally {
+    await end();
+  }
+}
+
 async function* noValues(): AsyncGenerator<never, void, undefined> {
-  // A refused watch has no events.
+  // A refused stream has no content.
 }
 
 const timeouts = new Set([

@@ -50,3 +50,16 @@ export interface KubeStream {
   readonly refusal?: KubeResponse;
   readonly values: AsyncIterable<unknown>;
 }
+
+/** For responses that are not JSON: the logs of pods. */
+export interface ByteTransport {
+  /** Like `stream`, without interpreting what comes. */
+  bytes(request: KubeRequest, signal: AbortSignal): Promise<KubeBytes>;
+}
+
+export interface KubeBytes {
+  readonly status: number;
+  /** The whole response if the server refused the request (status other than 200). */
+  readonly refusal?: KubeResponse;
+  readonly bytes: AsyncIterable<Buffer>;
+}

@@ -1,10 +1,10 @@
 // The data that the in-memory store keeps for one region, and the operations that span several parts of it.
 
+import type { ChangeSignal } from "../concurrency/change-signal.ts";
 import type { App } from "../gen/krane/admin/v1/app_pb.ts";
 import { type KindName, kindNames, kindOf, perKind } from "../kinds/kinds.ts";
 import type { ObjectReport } from "../kinds/report.ts";
 import type { AllowedAdoption } from "./allowed-adoptions.ts";
-import type { ChangeSignal } from "./change-signal.ts";
 import { isSameEnvironment } from "./environment-rules.ts";
 import { forgottenBefore, type Gone, goneSince } from "./gone-objects.ts";
 import type { Release } from "./held-releases.ts";

@@ -2,6 +2,7 @@
 // reading and writing, so a row and its version appear together, and changes become
 // visible in order.
 
+import { ChangeSignal } from "../concurrency/change-signal.ts";
 import type { Incarnation } from "../control-plane/incarnation.ts";
 import {
   type KindName,
@@ -14,7 +15,6 @@ import {
 } from "../kinds/kinds.ts";
 import { acceptedOf, adoptedText, adoptionsFor, refOf, strangerKey } from "./allowed-adoptions.ts";
 import { withinLimit } from "./buckets.ts";
-import { ChangeSignal } from "./change-signal.ts";
 import { originOf, type StoreIncarnation } from "./client-position.ts";
 import { DesiredChanges } from "./desired-changes.ts";
 import { assertUnused, environmentNews, keptOwner, removalOf, tenantKinds } from "./environment-rules.ts";

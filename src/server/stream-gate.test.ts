@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ChangeSignal } from "./change-signal.ts";
+import { ChangeSignal } from "../concurrency/change-signal.ts";
 import { StreamGate } from "./stream-gate.ts";
 
 const isUnavailable = (error: unknown) => error instanceof ConnectError && error.code === Code.Unavailable;

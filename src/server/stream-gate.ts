@@ -4,7 +4,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { linkSignals } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
-import { ChangeSignal } from "./change-signal.ts";
+import { ChangeSignal } from "../concurrency/change-signal.ts";
 import type { StreamAdmission } from "./stream-admission.ts";
 
 const retryAfterSeconds = 1;

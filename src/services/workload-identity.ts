@@ -66,15 +66,26 @@ export type IdentityOutcome =
 /** Rejects with a KubeApiError when the API server cannot be reached: not knowing is neither a refusal nor consent. */
 export async function identifyWorkload(
   subject: TokenSubject,
-  { api, seal, known }: IdentityDeps,
+  deps: IdentityDeps,
   signal: AbortSignal,
 ): Promise<IdentityOutcome> {
   const { namespace, podName } = subject;
-  const pod = await api.get(pods, { namespace, name: podName }, {}, signal);
+  const pod = await deps.api.get(pods, { namespace, name: podName }, {}, signal);
   if (pod === undefined) return refused("pod not found");
-  const judged = judgePod(subject, pod);
+  const flaw = findSubjectFlaw(subject, pod);
+  return flaw === undefined ? identifyPod(pod, deps, signal) : refused(flaw);
+}
+
+/** For a pod that was just read. It may have ended, or be about to end. */
+export async function identifyPod(
+  pod: Pod,
+  { api, seal, known }: IdentityDeps,
+  signal: AbortSignal,
+): Promise<IdentityOutcome> {
+  const judged = judgePod(pod);
   if (judged.kind === "refused") return judged;
   const { candidate, owner } = judged;
+  const namespace = pod.metadata?.namespace ?? "";
   const remembered = known.get(candidate.key, owner.uid);
   const byRemembered = remembered && judgeOwned(pod, remembered, judged, seal);
   if (byRemembered?.kind === "known") return byRemembered;
@@ -109,25 +120,31 @@ type PodOutcome =
   | ({ readonly kind: "candidate" } & Owned)
   | { readonly kind: "refused"; readonly reason: WorkloadRefusal };
 
-function judgePod(subject: TokenSubject, { metadata, spec, status }: Pod): PodOutcome {
-  if (metadata?.uid !== subject.podUid) return refused("pod was replaced by another with the same name");
-  if (metadata.deletionTimestamp !== undefined) return refused("pod is being deleted");
+function findSubjectFlaw(
+  subject: TokenSubject,
+  { metadata, spec, status }: Pod,
+): WorkloadRefusal | undefined {
+  if (metadata?.uid !== subject.podUid) return "pod was replaced by another with the same name";
+  if (metadata.deletionTimestamp !== undefined) return "pod is being deleted";
   // An evicted pod stays in the API, and its token stays valid, after its last process has exited.
-  if (status?.phase === "Failed" || status?.phase === "Succeeded") return refused("pod has terminated");
-  if (spec?.serviceAccountName !== subject.serviceAccount)
-    return refused("pod runs as another service account");
-  const labels = metadata.labels ?? {};
+  if (status?.phase === "Failed" || status?.phase === "Succeeded") return "pod has terminated";
+  if (spec?.serviceAccountName !== subject.serviceAccount) return "pod runs as another service account";
+  return undefined;
+}
+
+function judgePod({ metadata }: Pod): PodOutcome {
+  const labels = metadata?.labels ?? {};
   if (labels[labelKeys.managedBy] !== managedBy) return refused("pod is not managed by krane");
   const deploymentId = labels[labelKeys.deploymentId];
   const environmentId = labels[labelKeys.environmentId];
   if (!deploymentId || !environmentId) return refused("pod has no deployment or environment label");
-  const annotated = metadata.annotations?.[annotationKeys.deploymentId];
+  const annotated = metadata?.annotations?.[annotationKeys.deploymentId];
   if (annotated !== undefined && annotated !== deploymentId)
     return refused("pod's deployment label and annotation differ");
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
+  const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
   if (owner?.kind !== replicaSets.kind || owner.apiVersion !== `${replicaSets.group}/${replicaSets.version}`)
     return refused("pod is not controlled by a ReplicaSet");
-  const key = `${subject.namespace}/${owner.name}`;
+  const key = `${metadata?.namespace ?? ""}/${owner.name}`;
   return { kind: "candidate", candidate: { key, deploymentId, environmentId }, owner };
 }
 

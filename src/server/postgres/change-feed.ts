@@ -5,10 +5,10 @@
 import type { ClientBase } from "pg";
 import { linkSignals } from "../../concurrency/abort.ts";
 import { createBackoff } from "../../concurrency/backoff.ts";
+import { ChangeSignal } from "../../concurrency/change-signal.ts";
 import { type Clock, sleep } from "../../concurrency/clock.ts";
 import type { Random } from "../../concurrency/random.ts";
 import type { Log } from "../../telemetry/log.ts";
-import { ChangeSignal } from "../change-signal.ts";
 
 export const changeChannel = "krane_changes";
 

@@ -1,5 +1,5 @@
 // Wakes every waiter once, at the next change.
-import { onAbort } from "../concurrency/abort-listener.ts";
+import { onAbort } from "./abort-listener.ts";
 
 export class ChangeSignal {
   private readonly waiting = new Set<() => void>();
