@@ -9,7 +9,11 @@ export const manifestsDir = fileURLToPath(new URL("../deploy/manifests", import.
 
 const heading = "# Rendered from deploy/chart/krane by `make deploy`: change the chart, not this file.\n";
 const release = ["krane", chartDir, "--namespace", "krane"];
-const optionalRights: ReadonlySet<string> = new Set(["rights-registry.yaml", "rights-scheduler.yaml"]);
+const optionalRights: ReadonlySet<string> = new Set([
+  "rights-logs.yaml",
+  "rights-registry.yaml",
+  "rights-scheduler.yaml",
+]);
 const bytesMax = 16 * 2 ** 20;
 
 /** The chart rendered with these values, as Helm prints it. */
@@ -49,6 +53,7 @@ export async function renderManifests(
   const optional = [
     "agent.registry.url=registry.example",
     "agent.registry.username=krane",
+    "agent.logs.enabled=true",
     "agent.config.scheduler.token_file=/run/secrets/krane/scheduler-token",
   ];
   const rights = (await renderChart(helm, ["--set", optional.join()], signal)).split(/^---\n/m);

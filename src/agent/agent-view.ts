@@ -21,6 +21,8 @@ export interface AgentIdentity {
   readonly region: string;
   readonly version: string;
   readonly startedAtMs: number;
+  /** Whether it serves the logs of pods. */
+  readonly servesLogs?: boolean;
   /** Undefined until it is known. */
   clusterId(): string | undefined;
 }
@@ -69,12 +71,13 @@ export class AgentView implements AgentInspector {
   }
 
   status(): AgentStatus {
-    const { startedAtMs, clusterId, ...identity } = this.identity;
+    const { startedAtMs, clusterId, servesLogs = false, ...identity } = this.identity;
     const controllers = this.controllerStatuses();
     return create(AgentStatusSchema, {
       ...identity,
       startedAtMs: BigInt(Math.round(startedAtMs)),
       clusterId: clusterId() ?? "",
+      logs: { enabled: servesLogs },
       controllers,
       warnings: [
         ...(hasOtherVersion(controllers) ? [otherVersionWarning] : []),

@@ -104,6 +104,25 @@ export const clusterCalls: readonly ClusterCall[] = [
     verbs: ["get", "list", "create", "patch", "delete"],
     why: "Orders of SchedulerService are recorded in krane's own namespace, so that they survive a restart.",
   },
+  {
+    part: "logs",
+    kind: pods,
+    subresource: "log",
+    verbs: ["get"],
+    why: "People read the logs of deployments through the control plane; RBAC cannot restrict this to krane's pods, so the agent's token can read the log of every pod.",
+  },
+  {
+    part: "logs",
+    kind: pods,
+    verbs: ["get", "list"],
+    why: "The agent reads the logs of pods only that are proven to be krane's.",
+  },
+  {
+    part: "logs",
+    kind: replicaSets,
+    verbs: ["get"],
+    why: "The owner of such a pod identifies its deployment.",
+  },
 ];
 
 /** The parts that are enabled in this configuration. */
@@ -111,12 +130,14 @@ export function callingParts({
   registry,
   vault,
   scheduler,
-}: Pick<Config, "registry" | "vault" | "scheduler">): readonly CallingPart[] {
+  logs,
+}: Pick<Config, "registry" | "vault" | "scheduler" | "logs">): readonly CallingPart[] {
   return [
     "agent",
     ...(registry ? (["registry"] as const) : []),
     ...(vault ? (["secrets"] as const) : []),
     ...(scheduler ? (["scheduler"] as const) : []),
+    ...(logs.enabled ? (["logs"] as const) : []),
   ];
 }
 

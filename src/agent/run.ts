@@ -32,6 +32,7 @@ import { RunningControllers, startAgentLoop } from "./controllers.ts";
 import { createForwarding } from "./forwarding.ts";
 import { createLeasePart } from "./lease-step.ts";
 import { createLeaseView } from "./lease-view.ts";
+import { logsStep } from "./logs-step.ts";
 import { checkNamedFiles } from "./named-files.ts";
 import { PeerVersion } from "./peer-version.ts";
 import { createSealPart } from "./seal-step.ts";
@@ -51,6 +52,7 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     region: config.region.label,
     version: deps.build.version,
     startedAtMs: deps.clock.wallMs(),
+    servesLogs: config.logs.enabled,
     clusterId: () => seal.current()?.clusterId,
   };
   const lease = createLeasePart(config, metrics, deps);
@@ -96,6 +98,7 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
       controllerStep(kind, config, { view, metrics, tracing, running, seal, lease }, deps),
     ),
     upstreamStep(config, { view, metrics, tracing, lease }, deps),
+    ...(config.logs.enabled ? [logsStep(config, { metrics, tracing, running, seal, lease }, deps)] : []),
     startedStep({ program: "krane", health, onStarted: () => deps.onStarted?.() }, deps),
   ];
   await runSteps(stages, defaultLifecycle, deps, signal);

@@ -18,6 +18,7 @@ import { addExecOptions, runExec } from "./exec/exec-command.ts";
 import { exitCodeOf, exitCodes } from "./exit-codes.ts";
 import { addAdoptCommand, addDeletionCommands, addInsightCommands } from "./insight/insight-commands.ts";
 import type { Io } from "./io.ts";
+import { addLogsCommand } from "./logs/log-command.ts";
 import { addObjectCommands } from "./objects/object-commands.ts";
 import { addRenderCommand } from "./render-command.ts";
 import { addSchemaCommands } from "./schema-commands.ts";
@@ -73,6 +74,7 @@ Examples:
   krane apply -f hello.yaml --wait                  apply documents and wait until they are ready
   krane get deployments                             list deployments
   krane why hello                                   explain why an object is not ready
+  krane logs -f hello                               follow the logs of its pods
   krane agent --config krane.toml                   run the agent of a cluster
   krane server --data-dir ./krane-data              run a control plane with its own database
   krane config check --config krane.toml            validate a configuration
@@ -110,6 +112,7 @@ export function createProgram(env: ProcessEnv, io: Io, exitWith: (code: number) 
   addContextCommands(program, deps, exitWith);
   addObjectCommands(program, deps, exitWith);
   addReleaseCommands(program, deps, exitWith);
+  addLogsCommand(program, deps, exitWith);
   addInsightCommands(program, deps, exitWith);
   addDeletionCommands(program, deps, exitWith);
   addAdoptCommand(program, deps, exitWith);

@@ -59,6 +59,7 @@ export function buildConfig(resolution: Resolution): Config {
       scheduler: { token: secret(s.schedulerToken), scrape: need(s.schedulerScrape) },
     }),
     ...(resolution.isSet(s.agentToken) && { agent: { token: secret(s.agentToken) } }),
+    logs: { enabled: need(s.logsEnabled) },
     reconcile: { workers: need(s.reconcileWorkers) },
     deletion: {
       mode: need(s.deletionMode),

@@ -28,6 +28,8 @@ export interface Config {
   readonly scheduler?: { readonly token: SecretRef; readonly scrape: boolean };
   /** Absent without a token: AgentService is off. */
   readonly agent?: { readonly token: SecretRef };
+  /** Whether people may read the logs of pods through the control plane. */
+  readonly logs: { readonly enabled: boolean };
   readonly reconcile: { readonly workers: number };
   readonly deletion: DeletionConfig;
   /** What others may add to krane's objects. */

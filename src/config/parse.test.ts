@@ -48,6 +48,7 @@ test("a minimal file gives every default", () => {
     kubernetes: {},
     lease: "auto",
     secrets: { audience: "krane", acceptDefaultAudience: false },
+    logs: { enabled: false },
     reconcile: { workers: 64 },
     deletion: {
       mode: "confirmed",

@@ -180,6 +180,13 @@ export const settings = {
     "Bearer token that AgentService requires; without it the service is off.",
   ),
 
+  logsEnabled: settingWithDefault(
+    "logs.enabled",
+    bool(),
+    false,
+    "Let people read the logs of krane's pods through the control plane (`krane logs`). The agent needs the right to get `pods/log`.",
+  ),
+
   reconcileWorkers: settingWithDefault(
     "reconcile.workers",
     integer(1, 256),

@@ -26,6 +26,7 @@ import {
 } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { ReportDeploymentStatusesResponseSchema } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { GetDesiredDigestResponse, ListDesiredContentsResponse } from "../gen/ctrl/v1/digest_pb.ts";
+import type { LogRequest, SendLogLinesRequestSchema, SendLogLinesResponse } from "../gen/ctrl/v1/logs_pb.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createBearer } from "./bearer.ts";
@@ -117,6 +118,12 @@ export interface ControlPlane {
     report: MessageInitShape<typeof ReportAgentStateRequestSchema>,
     signal: AbortSignal,
   ): Promise<ReportAgentStateResponse | undefined>;
+  /** What somebody wants to read of the pods' logs. Fails with `unimplemented` if the server does not have the RPC. */
+  watchLogRequests(instanceId: string, signal: AbortSignal): AsyncIterable<LogRequest>;
+  sendLogLines(
+    request: MessageInitShape<typeof SendLogLinesRequestSchema>,
+    signal: AbortSignal,
+  ): Promise<SendLogLinesResponse>;
 
   /** Ends every call, and resolves when the sockets are closed. */
   close(): Promise<void>;
@@ -204,6 +211,8 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
       await addition(rpc.heartbeat, {}, signal);
     },
     reportAgentState: (report, signal) => addition(rpc.reportAgentState, report, signal),
+    watchLogRequests: (instanceId, signal) => stream(rpc.watchLogRequests, { instanceId }, signal),
+    sendLogLines: (request, signal) => unary(rpc.sendLogLines, request, signal),
     async close() {
       calls.close();
       await link.close();

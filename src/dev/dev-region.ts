@@ -92,7 +92,7 @@ export async function startDevRegion(
   );
   const controlToken = deps.createToken();
   const adminToken = new Secret(deps.createToken());
-  const adminTokens = new Secret(`dev read-write ${adminToken.reveal()}`);
+  const adminTokens = new Secret(`dev read-write+logs ${adminToken.reveal()}`);
   const plane = createInMemoryControlPlane(
     { tokens: [new Secret(controlToken)], adminTokens, createToken: deps.createToken },
     deps,

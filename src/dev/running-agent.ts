@@ -39,6 +39,7 @@ function agentConfig(options: DevAgentOptions): Config {
     "kubernetes-kubeconfig": options.kubeconfigPath,
     "agent-token": options.agentToken,
     "isolation-network-policy": options.networkPolicy,
+    "logs-enabled": "true",
   };
   const outcome = parseConfig({ env: {}, flags, randomId: () => "kraneDev" });
   if (outcome.kind === "valid") return outcome.config;

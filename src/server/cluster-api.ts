@@ -6,6 +6,7 @@ import { createErrorInterceptor } from "../services/rpc-errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createClusterService } from "./cluster-service.ts";
 import type { ChangeSource } from "./desired-feed.ts";
+import type { LogBroker } from "./logs/log-broker.ts";
 import type { Store } from "./store.ts";
 import { explainStoreError } from "./store-errors.ts";
 import type { StreamAdmission } from "./stream-admission.ts";
@@ -28,6 +29,8 @@ export interface ClusterApiOptions {
   readonly changes?: ChangeSource;
   /** Limits how fast streams are accepted; without it, all are accepted at once. */
   readonly admission?: StreamAdmission;
+  /** Passes the logs of pods to those who read them. */
+  readonly logs?: LogBroker | undefined;
 }
 
 export interface ClusterApiDeps {
@@ -41,9 +44,9 @@ export interface ClusterApi {
 }
 
 export function createClusterApi(options: ClusterApiOptions, deps: ClusterApiDeps): ClusterApi {
-  const { store, auth, interceptors = [], observer, changes = store, admission } = options;
+  const { store, auth, interceptors = [], observer, changes = store, admission, logs } = options;
   const streams = new StreamGate(admission);
-  const service = createClusterService({ store, changes, streams, clock: deps.clock });
+  const service = createClusterService({ store, changes, streams, clock: deps.clock, logs });
   const handlerOptions = {
     interceptors: [
       ...(observer === undefined ? [] : [observer]),

@@ -11,6 +11,7 @@ import type {
   ListDesiredContentsRequest,
   ListDesiredContentsResponseSchema,
 } from "../gen/ctrl/v1/digest_pb.ts";
+import type { LogRequest } from "../gen/ctrl/v1/logs_pb.ts";
 import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
 import {
   type AnyKind,
@@ -25,10 +26,12 @@ import { assertMaySpeakFor } from "./agent-auth.ts";
 import { refOf } from "./allowed-adoptions.ts";
 import { type ChangeSource, desiredFeed, type Receive } from "./desired-feed.ts";
 import { clearForeignVersions } from "./known-state.ts";
+import type { LogBroker } from "./logs/log-broker.ts";
 import { limitedState, sentLimit, streamLimit } from "./message-limit.ts";
 import { isOriginalAgent, OriginalAgents, unknownToOriginal } from "./original-agents.ts";
 import { limitReport } from "./report-limits.ts";
 import { readReportRank } from "./report-rank.ts";
+import { unknownRegion } from "./row-rules.ts";
 import { nameIncarnation, receiveClient, type ServedState } from "./served-incarnation.ts";
 import { type HeldDeletion, type Store, type StrangerRef, stateOf } from "./store.ts";
 import type { StreamGate } from "./stream-gate.ts";
@@ -39,6 +42,8 @@ export interface ClusterServiceDeps {
   readonly changes: ChangeSource;
   readonly streams: StreamGate;
   readonly clock: Clock;
+  /** Passes the logs of pods to those who read them. Without it, agents are told that there is no such call. */
+  readonly logs?: LogBroker | undefined;
 }
 
 interface HandlerDeps extends ClusterServiceDeps {
@@ -66,12 +71,48 @@ export function createClusterService(serviceDeps: ClusterServiceDeps): ServiceIm
     getDesiredDigest: (request, context) => desiredDigest(deps, request, context),
     listDesiredContents: (request, context) => desiredContents(deps, request, context),
   };
+  const ofLogs: Pick<ServiceImpl<typeof ClusterService>, "watchLogRequests" | "sendLogLines"> = {
+    watchLogRequests({ regionKey }, context) {
+      const region = regionOf(context, regionKey);
+      const logs = logsOf(deps);
+      return deps.streams.guard((signal) => logRequests(store, logs, region, signal), context.signal);
+    },
+    async sendLogLines(request, context) {
+      const region = regionOf(context, request.regionKey);
+      const wanted = await logsOf(deps).receive(region, request);
+      // Only if they are not, because a question to the database for each would be too much.
+      if (!wanted) await assertKnown(store, region);
+      return { wanted };
+    },
+  };
   // All other RPCs belong to kinds, which the types cannot express.
   const ofKinds: object = Object.fromEntries(
     allKinds.flatMap((kind) => Object.entries(kindHandlers(deps, kind))),
   );
-  type Others = Omit<ServiceImpl<typeof ClusterService>, keyof typeof ofAgents | keyof typeof ofDigests>;
-  return { ...(ofKinds as Others), ...ofAgents, ...ofDigests };
+  type Others = Omit<
+    ServiceImpl<typeof ClusterService>,
+    keyof typeof ofAgents | keyof typeof ofDigests | keyof typeof ofLogs
+  >;
+  return { ...(ofKinds as Others), ...ofAgents, ...ofDigests, ...ofLogs };
+}
+
+async function* logRequests(
+  store: Store,
+  logs: LogBroker,
+  region: string,
+  signal: AbortSignal,
+): AsyncGenerator<LogRequest, void> {
+  await assertKnown(store, region);
+  yield* logs.requests(region, signal);
+}
+
+async function assertKnown(store: Store, region: string): Promise<void> {
+  if (!(await store.regions()).includes(region)) throw unknownRegion(region);
+}
+
+function logsOf({ logs }: ClusterServiceDeps): LogBroker {
+  if (logs === undefined) throw new ConnectError("this control plane reads no logs", Code.Unimplemented);
+  return logs;
 }
 
 /** The fields that the requests of every kind have. */

@@ -10,6 +10,7 @@ import { type Admin, createAdminClient } from "./admin-service/admin-client.ts";
 import type { StoreIncarnation } from "./client-position.ts";
 import { type ClusterApi, type ClusterApiDeps, createClusterApi } from "./cluster-api.ts";
 import { createFaults, type Faults } from "./faults.ts";
+import { LogBroker } from "./logs/log-broker.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { RpcFaults } from "./rpc-faults.ts";
 
@@ -45,8 +46,9 @@ export function createInMemoryControlPlane(
   const store = new MemoryStore(incarnation === "unnamed" ? undefined : incarnation);
   const rpcFaults = new RpcFaults();
   const interceptors = [...(options.interceptors ?? []), rpcFaults.interceptor];
+  const logs = new LogBroker(deps);
   const { routes, streams } = createClusterApi(
-    { store, auth: createBearerAuth(options.tokens), interceptors },
+    { store, auth: createBearerAuth(options.tokens), interceptors, logs },
     deps,
   );
   const { adminTokens: secret, createToken } = options;
@@ -54,7 +56,7 @@ export function createInMemoryControlPlane(
   const adminApi =
     secret &&
     createAdminApi(
-      { store, tokens: createSecretSource({ kind: "inline", secret }, noFiles), sessions },
+      { store, tokens: createSecretSource({ kind: "inline", secret }, noFiles), sessions, logs },
       deps,
     );
   return {

@@ -36,6 +36,7 @@ import {
   type ServedApis,
 } from "./control-plane-server.ts";
 import { scanDigests } from "./digest-scan.ts";
+import { LogBroker } from "./logs/log-broker.ts";
 import { createSignIn } from "./oidc/create-sign-in.ts";
 import { ownUrl } from "./own-url.ts";
 import { openServerDatabase } from "./server-database.ts";
@@ -188,15 +189,17 @@ function createApis(
   const signIn =
     config.oidc &&
     createSignIn(config.oidc, { ...deps, sessions: store.sessions, servesTls: config.tls !== undefined });
+  const logs = new LogBroker({ clock, log, channel: store.channel });
   const people = tokens.people && {
     store,
+    logs,
     tokens: tokens.people.source,
     agentTokens: tokens.agents.source,
     observer,
     sessions: { createToken, servesTls: config.tls !== undefined, people: signIn?.people },
   };
   return {
-    ...createClusterApi({ store, auth, observer, changes, admission }, { clock, log }),
+    ...createClusterApi({ store, auth, observer, changes, admission, logs }, { clock, log }),
     adminApi: people && createAdminApi(people, { clock, log }),
     signIn: signIn?.signIn,
   };

@@ -18,6 +18,7 @@ import type { ApplyMessage, KindName, ReportOf, StateMessage } from "../kinds/ki
 import type { BucketContent } from "./buckets.ts";
 import type { StoreIncarnation } from "./client-position.ts";
 import { applyState, bareState, deleteState, type StateContent } from "./kind-messages.ts";
+import type { ServerChannel } from "./logs/server-channel.ts";
 import type { ReceivedReport, ReportRank } from "./report-rank.ts";
 import type { SessionStore } from "./sessions.ts";
 import type { SetStore } from "./sets.ts";
@@ -426,6 +427,8 @@ export interface Store {
   marks(): Promise<readonly RegionMark[]>;
   readonly sessions: SessionStore;
   readonly sets: SetStore;
+  /** To the other servers on the same storage; absent if there cannot be any. */
+  readonly channel?: ServerChannel | undefined;
   /** One per region, whether its agent ever connected or not; only the given region if one is named. */
   agents(region?: string): Promise<readonly AgentRecord[]>;
 

@@ -3,6 +3,7 @@
 import { Code, ConnectError, type ConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { codeNames } from "../control-plane/error.ts";
+import { ClusterService } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { Log } from "../telemetry/log.ts";
 import { peerAddress } from "./call-admission.ts";
 import { withFirstInterceptor } from "./served-call-spans.ts";
@@ -26,6 +27,9 @@ const rejections: ReadonlySet<Code> = new Set([
   Code.Unauthenticated,
 ]);
 
+/** Called many times a second while somebody reads the logs of pods; only failures are told. */
+const frequent = ClusterService.method.sendLogLines;
+
 /** Wraps a router so that its services log their calls. */
 export function loggedRouter(router: ConnectRouter, deps: CallEventsDeps): ConnectRouter {
   return withFirstInterceptor(router, createCallEvents(deps));
@@ -36,6 +40,7 @@ function createCallEvents({ clock, log }: CallEventsDeps): Interceptor {
     const { method, contextValues } = request;
     const startedMs = clock.nowMs();
     const ended = (error?: unknown) => {
+      if (error === undefined && method === frequent) return;
       const code = error === undefined ? undefined : ConnectError.from(error).code;
       log.event("request", {
         method: method.name,

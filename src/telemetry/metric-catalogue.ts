@@ -37,10 +37,10 @@ const durationBucketsSeconds = [
 ] as const;
 
 const controller: ControllerNames = { controllersAnd: [] };
-// The agent's reports about itself have their own connection.
-const connection: ControllerNames = { controllersAnd: ["agent"] };
-// The secrets service has its own connections to the API server, like each controller.
-const kubernetesUser: ControllerNames = { controllersAnd: ["secrets"] };
+// The agent's reports about itself have their own connection, and so have the logs that people read.
+const connection: ControllerNames = { controllersAnd: ["agent", "logs"] };
+// The secrets service and the logs have their own connections to the API server, like each controller.
+const kubernetesUser: ControllerNames = { controllersAnd: ["secrets", "logs"] };
 const result = ["success", "error"] as const;
 const verb = ["get", "list", "watch", "create", "patch", "delete"] as const;
 const operation = ["apply", "delete"] as const;

@@ -29,13 +29,14 @@ const files = [
   "rights-admission.yaml",
   "rights-agent.yaml",
   "rights-secrets.yaml",
+  "optional/rights-logs.yaml",
   "optional/rights-registry.yaml",
   "optional/rights-scheduler.yaml",
   "server.yaml",
   "vault.yaml",
   "cilium.yaml",
 ];
-const everyPart = ["agent", "registry", "secrets", "scheduler"] as const;
+const everyPart = ["agent", "registry", "secrets", "scheduler", "logs"] as const;
 const clusterwide = "CiliumClusterwideNetworkPolicy";
 
 const definition = await loadClusterwideDefinition();

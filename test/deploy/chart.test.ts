@@ -121,6 +121,11 @@ describe("deploy/chart/krane", { skip }, () => {
     assert.deepEqual(await roles(), ["krane", "krane-secrets"]);
     assert.deepEqual(await roles(...alone), ["krane"]);
     assert.deepEqual(await roles(...alone, ...registry), ["krane", "krane-registry"]);
+    assert.deepEqual(await roles(...alone, ...set("agent.logs.enabled=true")), ["krane", "krane-logs"]);
+    assert.deepEqual(await roles(...alone, ...set("agent.config.logs.enabled=true")), [
+      "krane",
+      "krane-logs",
+    ]);
     assert.deepEqual(await roles(...set("agent.enabled=false")), []);
   });
 

@@ -32,6 +32,7 @@ const partOf: Readonly<Record<string, CallingPart>> = {
   "optional/rights-registry.yaml": "registry",
   "rights-secrets.yaml": "secrets",
   "optional/rights-scheduler.yaml": "scheduler",
+  "optional/rights-logs.yaml": "logs",
 };
 
 function ofKind(kinds: readonly string[]) {
@@ -85,7 +86,7 @@ test("each role is bound to the agent's service account, and nothing else is bou
 test("no call could read all secrets, or gives more rights than it has", () => {
   for (const { kind, verbs, names, subresource } of clusterCalls) {
     assert.notEqual(kind.group, "rbac.authorization.k8s.io");
-    if (subresource !== undefined) assert.equal(`${kind.plural}/${subresource}`, "pods/eviction");
+    if (subresource !== undefined) assert.match(`${kind.plural}/${subresource}`, /^pods\/(eviction|log)$/);
     if (kind.plural !== "secrets") continue;
     assert.ok(!verbs.includes("list") && !verbs.includes("watch"));
     assert.ok(!verbs.includes("get") || names?.length === 1);
@@ -101,8 +102,14 @@ test("every reason is one sentence", () => {
 
 test("an agent calls for what its configuration has", () => {
   const nothing = {} as never;
-  assert.deepEqual(callingParts({}), ["agent"]);
-  assert.deepEqual(callingParts({ registry: nothing }), ["agent", "registry"]);
-  assert.deepEqual(callingParts({ registry: nothing, vault: nothing }), ["agent", "registry", "secrets"]);
-  assert.deepEqual(callingParts({ scheduler: nothing }), ["agent", "scheduler"]);
+  const off = { enabled: false };
+  assert.deepEqual(callingParts({ logs: off }), ["agent"]);
+  assert.deepEqual(callingParts({ logs: off, registry: nothing }), ["agent", "registry"]);
+  assert.deepEqual(callingParts({ logs: off, registry: nothing, vault: nothing }), [
+    "agent",
+    "registry",
+    "secrets",
+  ]);
+  assert.deepEqual(callingParts({ logs: off, scheduler: nothing }), ["agent", "scheduler"]);
+  assert.deepEqual(callingParts({ logs: { enabled: true } }), ["agent", "logs"]);
 });

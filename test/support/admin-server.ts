@@ -22,8 +22,8 @@ export interface AdminServer {
   readonly url: string;
   /** The first one. */
   readonly region: string;
-  /** `readWrite` has the name `ann`, `readOnly` has `bob`; `agent` is for the API of the agents. */
-  readonly tokens: { readonly readWrite: string; readonly readOnly: string; readonly agent: string };
+  /** `readWrite` has the name `ann`, `readOnly` has `bob`, `logs` has `lea`; `agent` is for the API of the agents. */
+  readonly tokens: typeof adminTokens;
   readonly store: MemoryStore;
   /** The same store, past the API and its checks. */
   readonly admin: StoreAdmin;
@@ -38,13 +38,15 @@ export interface AdminServer {
 const adminTokens = {
   readWrite: "ann-may-read-and-write",
   readOnly: "bob-may-only-read-things",
+  logs: "lea-may-read-things-and-logs",
   agent: "token-of-the-agents",
 } as const;
 
 export async function startAdminServer(options: AdminServerOptions = {}): Promise<AdminServer> {
   const { regions = ["local.dev"], clock = createSystemClock() } = options;
   const deps = { clock, log: createQuietLog(), readTextFile };
-  const lines = `ann read-write ${adminTokens.readWrite}\nbob read-only ${adminTokens.readOnly}`;
+  const { readWrite, readOnly, logs } = adminTokens;
+  const lines = `ann read-write ${readWrite}\nbob read-only ${readOnly}\nlea logs ${logs}`;
   const plane = createTestPlane(
     { tokens: [new Secret(adminTokens.agent)], adminTokens: new Secret(lines) },
     deps,

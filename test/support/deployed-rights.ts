@@ -38,6 +38,7 @@ const rightsFiles: Readonly<Record<CallingPart, string>> = {
   registry: "optional/rights-registry.yaml",
   secrets: "rights-secrets.yaml",
   scheduler: "optional/rights-scheduler.yaml",
+  logs: "optional/rights-logs.yaml",
 };
 
 const admissionFile = "rights-admission.yaml";

@@ -37,6 +37,8 @@ const callByMethod: Readonly<Record<string, (plane: ControlPlane) => Promise<unk
   ReportSentinelStatus: (plane) => plane.report(kinds.sentinel, {}, never),
   Heartbeat: (plane) => plane.heartbeat(never),
   ReportAgentState: (plane) => plane.reportAgentState({}, never),
+  WatchLogRequests: (plane) => drain(plane.watchLogRequests("ins_1", never)),
+  SendLogLines: (plane) => plane.sendLogLines({}, never),
 };
 
 /** The client has the token `token-1`. */
@@ -72,7 +74,7 @@ export function testEveryCall(
       const { platform, name } = region;
       const key = { ...(fields.get(field?.localName ?? "") as object) };
       assert.deepEqual(key, { $typeName: "ctrl.v1.RegionKey", platform, name });
-      if (method.methodKind === "server_streaming") {
+      if (method.methodKind === "server_streaming" && method.name !== "WatchLogRequests") {
         assert.equal(fields.get("region"), region.label);
         assert.equal(fields.get("versionLastSeen"), 7n);
       }

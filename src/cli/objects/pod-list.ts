@@ -64,7 +64,7 @@ export async function findPods(admin: Admin, query: PodQuery): Promise<readonly 
   );
 }
 
-async function appNamed(admin: Admin, name: string): Promise<string | undefined> {
+export async function appNamed(admin: Admin, name: string): Promise<string | undefined> {
   try {
     return (await findApp(admin, name)).id;
   } catch (error) {

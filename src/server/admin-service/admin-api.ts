@@ -6,6 +6,7 @@ import { AdminService } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { CallSlots } from "../../services/call-slots.ts";
 import { createErrorInterceptor } from "../../services/rpc-errors.ts";
 import type { Log } from "../../telemetry/log.ts";
+import type { LogBroker } from "../logs/log-broker.ts";
 import type { Store } from "../store.ts";
 import { explainStoreError } from "../store-errors.ts";
 import { createAdminAuth, type ProviderAccess } from "./admin-auth.ts";
@@ -28,6 +29,8 @@ export interface AdminApiOptions {
   readonly observer?: Interceptor;
   /** Lets browsers sign in; without it, only tokens are accepted. */
   readonly sessions?: SessionOptions | undefined;
+  /** Where the logs of pods come from; without it, there are none. */
+  readonly logs?: LogBroker | undefined;
 }
 
 export interface SessionOptions {
@@ -46,13 +49,13 @@ export interface AdminApi {
 }
 
 export function createAdminApi(
-  { store, tokens, agentTokens, observer, sessions: options }: AdminApiOptions,
+  { store, tokens, agentTokens, observer, sessions: options, logs }: AdminApiOptions,
   deps: { readonly clock: Clock; readonly log: Log },
 ): AdminApi {
   const stopping = new AbortController();
   const sessions = options && { ...options, store: store.sessions, clock: deps.clock };
   const service = limitRegions(
-    createAdminService({ store, clock: deps.clock, stopping: stopping.signal, sessions }),
+    createAdminService({ ...deps, store, stopping: stopping.signal, sessions, logs }),
   );
   const interceptors = [
     ...(observer === undefined ? [] : [observer]),

@@ -15,8 +15,8 @@ import { RateLimit } from "../../http/rate-limit.ts";
 import { digestOf, matchBearer } from "../../services/bearer-auth.ts";
 import { createAdmission } from "../../services/call-admission.ts";
 import type { Log } from "../../telemetry/log.ts";
-import type { AdminToken } from "../config/token-lines.ts";
-import { type Access, accessOf, type GroupRole } from "../oidc/access.ts";
+import { type AdminToken, mayReadLogs, mayWrite } from "../config/token-lines.ts";
+import { type Access, accessOf, type GroupRole, type RegionSet } from "../oidc/access.ts";
 import type { SessionStore, StoredSession } from "../sessions.ts";
 import { tokensApart } from "../tokens-apart.ts";
 import {
@@ -32,6 +32,7 @@ import {
 export interface Caller {
   readonly name: string;
   readonly canWrite: boolean;
+  readonly canReadLogs: boolean;
   /** Absent for callers within the process, and for people of a provider. */
   readonly token?: Secret;
   /** Absent for callers who may act in every region. */
@@ -43,7 +44,7 @@ export interface Caller {
 }
 
 const callerKey = createContextKey<Caller>(
-  { name: "", canWrite: false },
+  { name: "", canWrite: false, canReadLogs: false },
   { description: "the call's caller" },
 );
 
@@ -54,7 +55,7 @@ export function callerOf(values: ContextValues): Caller {
 /** Accepts every call, under one name; for in-process callers. */
 export function createCaller(name: string): Interceptor {
   return (next) => (request) => {
-    request.contextValues.set(callerKey, { name, canWrite: true });
+    request.contextValues.set(callerKey, { name, canWrite: true, canReadLogs: true });
     return next(request);
   };
 }
@@ -133,25 +134,38 @@ export function createAdminAuth(
     const caller = isBrowser ? await ofSession(header, signal) : ofBearer(header, await currentTable(signal));
     if (caller === undefined)
       throw new ConnectError("the session has ended; sign in again", Code.Unauthenticated);
-    if (!caller.canWrite && !onlyReads(method.localName)) {
-      const message =
-        caller.token === undefined
-          ? `the groups of ${caller.name} may only read; ask for one with the role read-write`
-          : `the token ${caller.name} is read-only; use one with the role read-write`;
-      throw new ConnectError(message, Code.PermissionDenied);
-    }
+    checkRole(caller, effectOf(method.localName));
     values.set(callerKey, caller);
   });
 }
 
+function checkRole({ name, token, canWrite, canReadLogs }: Caller, effect: MethodEffect): void {
+  const refuse = (ofPeople: string, ofToken: string) => {
+    const message =
+      token === undefined ? `the groups of ${name} may ${ofPeople}` : `the token ${name} ${ofToken}`;
+    throw new ConnectError(message, Code.PermissionDenied);
+  };
+  if (effect === "writes" && !canWrite)
+    refuse(
+      "only read; ask for one with the role read-write",
+      "is read-only; use one with the role read-write",
+    );
+  if (effect === "logs" && !canReadLogs)
+    refuse(
+      "not read logs; ask for one with the role logs",
+      "may not read logs; use one with the role logs or read-write+logs",
+    );
+}
+
 function ofBearer(header: Headers, { digests, tokens }: TokenTable): Caller | undefined {
   const matches = matchBearer(header, digests).flatMap((index) => tokens[index] ?? []);
-  const found = matches.find(({ role }) => role === "read-write") ?? matches[0];
-  return found && callerWith(found);
+  const found = matches.find(({ role }) => mayWrite(role)) ?? matches[0];
+  // A token that is listed twice may do what either line allows.
+  return found && { ...callerWith(found), canReadLogs: matches.some(({ role }) => mayReadLogs(role)) };
 }
 
 function callerWith({ name, role, token }: AdminToken): Caller {
-  return { name, canWrite: role === "read-write", token };
+  return { name, canWrite: mayWrite(role), canReadLogs: mayReadLogs(role), token };
 }
 
 /** With the roles that the groups have now. */
@@ -163,8 +177,9 @@ function callerOfProvider(
   if (people === undefined || !isBoundTo(session, secret, people.anchor)) return undefined;
   const access = accessOf(session.groups ?? [], people.roles);
   if (access === undefined) return undefined;
-  const canWrite = access.writes === "all" || access.writes.size > 0;
-  return { name: session.name, canWrite, access };
+  const isAny = (regions: RegionSet) => regions === "all" || regions.size > 0;
+  const may = { canWrite: isAny(access.writes), canReadLogs: isAny(access.logs) };
+  return { name: session.name, ...may, access };
 }
 
 function createTable(lists: Pick<TokenTable, "people" | "agents">, log: Log): TokenTable {
@@ -173,17 +188,19 @@ function createTable(lists: Pick<TokenTable, "people" | "agents">, log: Log): To
   return { ...lists, digests: tokens.map(({ token }) => digestOf(token)), tokens };
 }
 
-/** Any method not listed as reading requires the right to write. */
-export function onlyReads(method: string): boolean {
-  return Object.hasOwn(methodEffects, method) && methodEffects[method as AdminMethod] === "reads";
+export type MethodEffect = "reads" | "writes" | "logs";
+
+/** Any method not listed requires the right to write. */
+export function effectOf(method: string): MethodEffect {
+  return Object.hasOwn(methodEffects, method) ? methodEffects[method as AdminMethod] : "writes";
 }
 
-// Lists whether each method reads or writes. The types require an entry for every method,
+// Lists whether each method reads or writes, or reads the logs of pods. The types require an entry for every method,
 // so that none is added without a decision.
 
 type AdminMethod = keyof typeof AdminService.method;
 
-export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = {
+export const methodEffects: Readonly<Record<AdminMethod, MethodEffect>> = {
   listAgents: "reads",
   applyObject: "writes",
   scaleObject: "writes",
@@ -211,6 +228,7 @@ export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = 
   explainObject: "reads",
   planDocuments: "reads",
   renderObject: "reads",
+  streamLogs: "logs",
   watchFleet: "reads",
   // They change nothing but the caller's own session.
   createSession: "reads",

@@ -21,7 +21,7 @@ export function createAdminClient(
 ): Admin {
   // Its streams end with the clients that opened them.
   const stopping = new AbortController().signal;
-  const service = createAdminService({ store, clock, stopping });
+  const service = createAdminService({ store, clock, log, stopping });
   const interceptors = [createCaller(by), createErrorInterceptor({ log, explain: explainStoreError })];
   const transport = createRouterTransport(
     (router) => void router.service(AdminService, service, { interceptors }),

@@ -10,6 +10,9 @@ import {
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { KindName } from "../../kinds/kinds.ts";
 import { StreamPlaces } from "../../services/stream-places.ts";
+import type { Log } from "../../telemetry/log.ts";
+import type { LogBroker } from "../logs/log-broker.ts";
+import { ReaderAdmission, readerLimits } from "../logs/reader-admission.ts";
 import { includesRegion } from "../oidc/access.ts";
 import { stopping } from "../row-rules.ts";
 import type { Author, Row, Store } from "../store.ts";
@@ -27,6 +30,7 @@ import {
 import { eventFeed, listEvents } from "./events.ts";
 import { explainObject } from "./explanations.ts";
 import { FleetFeed } from "./fleet-feed.ts";
+import { streamLogs } from "./logs.ts";
 import { applyObject, assertOwn, conditionOf, notFound, scaleObject } from "./object-changes.ts";
 import { agentOf, getObject, listAgents, listObjects, objectView } from "./object-reads.ts";
 import { parseRef, parseRegion } from "./object-refs.ts";
@@ -36,10 +40,13 @@ import { adoptObjects, listStrangers } from "./strangers.ts";
 export interface AdminServiceDeps {
   readonly store: Store;
   readonly clock: Clock;
+  readonly log: Log;
   /** Ends every stream when the server stops. */
   readonly stopping: AbortSignal;
   /** Without it, browsers cannot sign in. */
   readonly sessions?: BrowserSessionsDeps | undefined;
+  /** Without it, there are no logs. */
+  readonly logs?: LogBroker | undefined;
 }
 
 const watchersMax = 100;
@@ -59,6 +66,7 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
   );
   const browsers = new StreamPlaces({ streamsMax: browsersMax, lifetimeMs: watchMaxMs }, deps);
   const fleet = new FleetFeed(deps);
+  const readers = new ReaderAdmission(readerLimits, deps);
   const author = ({ values }: HandlerContext): Author => ({
     by: callerOf(values).name,
     atMs: clock.wallMs(),
@@ -104,6 +112,14 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
         whileAllowed(deps, context, (signal) => fleet.watch(signal)),
         context,
       ),
+    streamLogs: (request, context) => {
+      const { logs: broker } = deps;
+      if (broker === undefined) throw new ConnectError("this server reads no logs", Code.Unimplemented);
+      const { name } = callerOf(context.values);
+      return whileAllowed(deps, context, (signal) =>
+        streamLogs({ ...deps, broker, admission: readers }, request, name, signal),
+      );
+    },
     createSession: (_, context) => createSession(deps.sessions, context),
     getSession: (_, context) => getSession(context),
     endSession: (request, context) => endSession(deps.sessions, request, context),

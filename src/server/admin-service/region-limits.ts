@@ -8,7 +8,7 @@ import {
   type WatchFleetResponseSchema,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type Access, includesRegion } from "../oidc/access.ts";
-import { callerOf, onlyReads } from "./admin-auth.ts";
+import { callerOf, effectOf } from "./admin-auth.ts";
 
 type Service = ServiceImpl<typeof AdminService>;
 type Handler = (request: object, context: HandlerContext) => unknown;
@@ -53,7 +53,7 @@ function limit(method: string, handle: Handler): Handler {
   return (request, context) => {
     const { name, access } = callerOf(context.values);
     const region = regionOf(request);
-    if (access !== undefined && !includesRegion(onlyReads(method) ? access.reads : access.writes, region)) {
+    if (access !== undefined && !includesRegion(access[effectOf(method)], region)) {
       const message = `the groups of ${name} do not allow ${method} in region "${region}"; ask for a group that does`;
       throw new ConnectError(message, Code.PermissionDenied);
     }

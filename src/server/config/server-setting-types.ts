@@ -65,7 +65,7 @@ export function groupRole(): SettingType<string> {
       parseGroupRole(text) === undefined
         ? bad(
             'is not of the form "group role region..."',
-            'the role is read-only or read-write; write "*" for every region: "sre read-write *"',
+            'the role is read-only, read-write, logs or read-write+logs; write "*" for every region: "sre read-write *"',
           )
         : ok(text),
   });

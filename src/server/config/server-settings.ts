@@ -75,7 +75,7 @@ export const serverSettings = {
   adminTokens: secret(
     "server.admin_tokens",
     adminTokens(),
-    "Bearer tokens for the admin API, each with a name and a role: `read-only` or `read-write`.",
+    "Bearer tokens for the admin API, each with a name and a role: `read-only`, `read-write`, `logs` or `read-write+logs`.",
   ),
   oidcIssuer: withShortFlag(
     setting(
@@ -131,7 +131,7 @@ export const serverSettings = {
     setting(
       "server.oidc.roles",
       listOf(groupRole()),
-      "What each group may do, and where: a group, `read-only` or `read-write`, and regions or `*`, as in `sre read-write *`.",
+      "What each group may do, and where: a group, `read-only`, `read-write`, `logs` or `read-write+logs`, and regions or `*`, as in `sre read-write *`.",
     ),
   ),
   streamRate: withShortFlag(

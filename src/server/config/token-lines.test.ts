@@ -7,7 +7,7 @@ import { adminTokens, agentTokens, readAdminTokens, readAgentTokens } from "./to
 
 test("lines of name, role and token are read, and comments are not", () => {
   const outcome = adminTokens().fromFile(
-    "# people\n\nann read-write ann-has-a-long-token\n  ci@acme\tread-only  another-long-token \n",
+    "# people\n\nann read-write ann-has-a-long-token\n  ci@acme\tread-only  another-long-token \nlea logs lea-has-a-long-token\nbo read-write+logs bo-has-a-long-token\n",
   );
   assert.ok(outcome.kind === "ok");
   assert.deepEqual(
@@ -15,6 +15,8 @@ test("lines of name, role and token are read, and comments are not", () => {
     [
       ["ann", "read-write", "ann-has-a-long-token"],
       ["ci@acme", "read-only", "another-long-token"],
+      ["lea", "logs", "lea-has-a-long-token"],
+      ["bo", "read-write+logs", "bo-has-a-long-token"],
     ],
   );
 });
@@ -27,6 +29,7 @@ test("a malformed line is rejected by its position, and never quoted", () => {
     secret,
     `ann ${secret}`,
     `ann admin ${secret}`,
+    `ann logs+read-write ${secret}`,
     `ann read-write short`,
     `ann read-write ${secret} more`,
     `agent read-write ${secret}`,

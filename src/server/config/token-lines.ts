@@ -56,7 +56,33 @@ export function readAgentTokens(secret: Secret): readonly AgentToken[] {
   return linesOf(secret, agentLine, ([region = "", token = ""]) => ({ region, token: new Secret(token) }));
 }
 
-export type AdminRole = "read-only" | "read-write";
+/** `logs` may also read the logs of pods, which `read-write` alone may not: they can hold what a tenant's users typed. */
+export type AdminRole = "read-only" | "read-write" | "logs" | "read-write+logs";
+
+const roles: Readonly<Record<AdminRole, true>> = {
+  "read-only": true,
+  "read-write": true,
+  logs: true,
+  "read-write+logs": true,
+};
+
+/** As part of a regular expression. */
+export const rolePattern = Object.keys(roles)
+  .map((role) => role.replace("+", "\\+"))
+  .join("|");
+
+/** For a word that matches the pattern. */
+export function parseRole(word: string | undefined): AdminRole {
+  return word !== undefined && Object.hasOwn(roles, word) ? (word as AdminRole) : "read-only";
+}
+
+export function mayWrite(role: AdminRole): boolean {
+  return role === "read-write" || role === "read-write+logs";
+}
+
+export function mayReadLogs(role: AdminRole): boolean {
+  return role === "logs" || role === "read-write+logs";
+}
 
 export interface AdminToken {
   /** The author of changes made with it. */
@@ -65,7 +91,9 @@ export interface AdminToken {
   readonly token: Secret;
 }
 
-const adminLine = /^([A-Za-z0-9][A-Za-z0-9._@-]{0,62})[ \t]+(read-only|read-write)[ \t]+([!-~]{16,4096})$/;
+const adminLine = new RegExp(
+  `^([A-Za-z0-9][A-Za-z0-9._@-]{0,62})[ \\t]+(${rolePattern})[ \\t]+([!-~]{16,4096})$`,
+);
 
 export function adminTokens(): SecretType {
   return tokenLines({
@@ -83,7 +111,7 @@ export function adminTokens(): SecretType {
 export function readAdminTokens(secret: Secret): readonly AdminToken[] {
   return linesOf(secret, adminLine, ([name = "", role, token = ""]) => ({
     name,
-    role: role === "read-write" ? role : "read-only",
+    role: parseRole(role),
     token: new Secret(token),
   }));
 }

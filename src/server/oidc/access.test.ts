@@ -2,9 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessOf, includesRegion, parseGroupRole } from "./access.ts";
 
-const roles = ["sre read-write *", "dev read-only eu.aws us.aws", "dev-eu read-write eu.aws"].map(
-  (line) => parseGroupRole(line) ?? assert.fail(line),
-);
+const roles = [
+  "sre read-write *",
+  "dev read-only eu.aws us.aws",
+  "dev-eu read-write eu.aws",
+  "oncall logs eu.aws",
+  "lead read-write+logs us.aws",
+].map((line) => parseGroupRole(line) ?? assert.fail(line));
+const none = new Set();
 
 test("a role is a group, a role and regions; anything else is none", () => {
   for (const line of [
@@ -23,13 +28,20 @@ test("a role is a group, a role and regions; anything else is none", () => {
 test("somebody may do what any of their groups may, there and nowhere else", () => {
   assert.equal(accessOf([], roles), undefined);
   assert.equal(accessOf(["SRE", "sre2", "s"], roles), undefined);
-  assert.deepEqual(accessOf(["sre"], roles), { reads: "all", writes: "all" });
-  assert.deepEqual(accessOf(["dev"], roles), { reads: new Set(["eu.aws", "us.aws"]), writes: new Set() });
+  assert.deepEqual(accessOf(["sre"], roles), { reads: "all", writes: "all", logs: none });
+  const both = new Set(["eu.aws", "us.aws"]);
+  assert.deepEqual(accessOf(["dev"], roles), { reads: both, writes: none, logs: none });
   assert.deepEqual(accessOf(["dev", "dev-eu", "other"], roles), {
-    reads: new Set(["eu.aws", "us.aws"]),
+    reads: both,
     writes: new Set(["eu.aws"]),
+    logs: none,
   });
-  assert.deepEqual(accessOf(["dev", "sre"], roles), { reads: "all", writes: "all" });
+  assert.deepEqual(accessOf(["dev", "sre"], roles), { reads: "all", writes: "all", logs: none });
+  assert.deepEqual(accessOf(["oncall", "lead"], roles), {
+    reads: both,
+    writes: new Set(["us.aws"]),
+    logs: both,
+  });
 });
 
 test("a region is in a set by its whole name", () => {

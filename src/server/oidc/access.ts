@@ -1,6 +1,6 @@
-// What the groups of a person may do: each role of `server.oidc.roles` gives one group the right to read, or to read and write, in
-// all regions or in those that it names. Pure.
-import type { AdminRole } from "../config/token-lines.ts";
+// What the groups of a person may do: each role of `server.oidc.roles` gives one group the right to read, to write as well, or to
+// read logs, in all regions or in those that it names. Pure.
+import { type AdminRole, mayReadLogs, mayWrite, parseRole, rolePattern } from "../config/token-lines.ts";
 
 export interface GroupRole {
   readonly group: string;
@@ -10,24 +10,26 @@ export interface GroupRole {
 
 export type RegionSet = "all" | ReadonlySet<string>;
 
-/** The regions in which somebody may read, and in which they may also write. */
+/** The regions in which somebody may read, and in which they may also write, or read the logs of pods. */
 export interface Access {
   readonly reads: RegionSet;
   readonly writes: RegionSet;
+  readonly logs: RegionSet;
 }
 
-const rolePattern =
-  /^([!-~]{1,256})[ \t]+(read-only|read-write)((?:[ \t]+[A-Za-z0-9*][A-Za-z0-9._-]{0,127})+)$/;
+const rolesLine = new RegExp(
+  `^([!-~]{1,256})[ \\t]+(${rolePattern})((?:[ \\t]+[A-Za-z0-9*][A-Za-z0-9._-]{0,127})+)$`,
+);
 
 /** Undefined for a line that is not of the form "group role region..."; `*` is every region. */
 export function parseGroupRole(line: string): GroupRole | undefined {
-  const [, group, role, rest] = rolePattern.exec(line) ?? [];
+  const [, group, role, rest] = rolesLine.exec(line) ?? [];
   if (group === undefined || rest === undefined) return undefined;
   const names = rest.trim().split(/[ \t]+/);
   if (names.some((name) => name.includes("*") && (name !== "*" || names.length > 1))) return undefined;
   return {
     group,
-    role: role === "read-write" ? role : "read-only",
+    role: parseRole(role),
     regions: names[0] === "*" ? "all" : new Set(names),
   };
 }
@@ -38,7 +40,8 @@ export function accessOf(groups: readonly string[], roles: readonly GroupRole[])
   if (own.length === 0) return undefined;
   return {
     reads: union(own),
-    writes: union(own.filter(({ role }) => role === "read-write")),
+    writes: union(own.filter(({ role }) => mayWrite(role))),
+    logs: union(own.filter(({ role }) => mayReadLogs(role))),
   };
 }
 

@@ -6,6 +6,7 @@ import type { Incarnation } from "../../control-plane/incarnation.ts";
 import type { KindName, ReportOf } from "../../kinds/kinds.ts";
 import type { StoreIncarnation } from "../client-position.ts";
 import { DesiredChanges } from "../desired-changes.ts";
+import type { ServerChannel } from "../logs/server-channel.ts";
 import type { ReceivedReport, ReportRank } from "../report-rank.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { SessionStore } from "../sessions.ts";
@@ -51,6 +52,7 @@ import { trimGone } from "./gone-rows.ts";
 import { HistoryTable } from "./history-table.ts";
 import { IncarnationTable } from "./incarnation-table.ts";
 import { isMigrated, migrate } from "./migrations.ts";
+import { NotifyChannel } from "./notify-channel.ts";
 import { ObjectTable } from "./object-table.ts";
 import { ReportTables } from "./report-tables.ts";
 import { SessionTable } from "./session-table.ts";
@@ -77,13 +79,17 @@ export async function startPostgresStore(
     beforePoll: () => incarnations.check(),
     onRolledBack: (region, version) => incarnations.startAfterRollBack(region, version),
   });
+  const channel = new NotifyChannel({
+    ...deps,
+    connect: () => connectAlone(config, "krane server: messages"),
+  });
   const stopped = new AbortController();
   const listening = changes.run(stopped.signal);
   return {
-    store: new PostgresStore(database, changes, incarnations),
+    store: new PostgresStore(database, changes, incarnations, channel),
     async close() {
       stopped.abort();
-      await listening;
+      await Promise.all([listening, channel.close()]);
       await database.close();
     },
   };
@@ -140,6 +146,7 @@ async function isReplica(client: ClientBase): Promise<boolean> {
 export class PostgresStore extends DesiredChanges implements Store {
   readonly sessions: SessionStore;
   readonly sets: SetStore;
+  readonly channel: ServerChannel | undefined;
   private readonly database: Database;
   private readonly changes: ChangeFeed;
   private readonly desired: ObjectTable;
@@ -152,8 +159,14 @@ export class PostgresStore extends DesiredChanges implements Store {
   private readonly incarnations: IncarnationTable;
   private readonly digests: DigestTable;
 
-  constructor(database: Database, changes: ChangeFeed, incarnations: IncarnationTable) {
+  constructor(
+    database: Database,
+    changes: ChangeFeed,
+    incarnations: IncarnationTable,
+    channel?: ServerChannel,
+  ) {
     super();
+    this.channel = channel;
     this.database = database;
     this.changes = changes;
     this.incarnations = incarnations;

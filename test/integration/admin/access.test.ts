@@ -57,13 +57,14 @@ const adminMethods = Object.values(AdminService.method).map(({ name, localName, 
   isStream: methodKind !== "unary",
 }));
 
-test("every call is listed as one that reads or one that writes", () => {
+test("every call is listed as one that reads, one that writes or one that reads logs", () => {
   assert.deepEqual(Object.keys(methodEffects).sort(), adminMethods.map(({ localName }) => localName).sort());
   const writing = Object.keys(methodEffects).filter((name) =>
-    /^(apply|scale|delete|release|pause|adopt|set|unset)/.test(name),
+    /^(apply|scale|delete|release|pause|adopt|set|unset|join)/.test(name),
   );
   for (const name of Object.keys(methodEffects) as (keyof typeof methodEffects)[]) {
-    assert.equal(methodEffects[name], writing.includes(name) ? "writes" : "reads", name);
+    const effect = name === "streamLogs" ? "logs" : writing.includes(name) ? "writes" : "reads";
+    assert.equal(methodEffects[name], effect, name);
   }
 });
 
@@ -72,8 +73,22 @@ test("a token that may only read is refused by everything that writes, and by no
   for (const { localName, path, isStream } of adminMethods) {
     const { code } = await call(url, path, tokens.readOnly, isStream);
     const isRefused = code === "permission_denied";
-    assert.equal(isRefused, methodEffects[localName] === "writes", `${localName}: ${code}`);
+    assert.equal(isRefused, methodEffects[localName] !== "reads", `${localName}: ${code}`);
   }
+});
+
+test("a token for logs reads everything and logs, and writes nothing", async (t) => {
+  const { url, tokens } = await serve(t);
+  for (const { localName, path, isStream } of adminMethods) {
+    const { code } = await call(url, path, tokens.logs, isStream);
+    assert.equal(
+      code === "permission_denied",
+      methodEffects[localName] === "writes",
+      `${localName}: ${code}`,
+    );
+  }
+  const { code } = await call(url, "krane.admin.v1.AdminService/StreamLogs", tokens.readWrite, true);
+  assert.equal(code, "permission_denied");
 });
 
 test("what may only read changes nothing although its request is right", async (t) => {

@@ -36,6 +36,8 @@ const requests: { readonly [R in Rpc]: object } = {
   reportSentinelStatus: { k8sName: "gate-1" },
   heartbeat: {},
   reportAgentState: { state: { instanceId: "ins_1" } },
+  watchLogRequests: { instanceId: "ins_1" },
+  sendLogLines: { ticket: Buffer.from(`${"0".repeat(16)}.${"0".repeat(32)}.${"A".repeat(59)}`) },
 };
 
 const methods: readonly DescMethod[] = ClusterService.methods;

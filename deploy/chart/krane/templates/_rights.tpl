@@ -97,3 +97,19 @@
   resources: [configmaps]
   verbs: [get, list, create, patch, delete]
 {{- end -}}
+
+{{- define "krane.rights.logs" -}}
+# People read the logs of deployments through the control plane; RBAC cannot restrict this to krane's pods, so
+# the agent's token can read the log of every pod.
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+# The agent reads the logs of pods only that are proven to be krane's.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list]
+# The owner of such a pod identifies its deployment.
+- apiGroups: [apps]
+  resources: [replicasets]
+  verbs: [get]
+{{- end -}}

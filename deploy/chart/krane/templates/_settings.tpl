@@ -29,6 +29,7 @@
 {{- if not $values.isolation.runtimeClass }}{{ $_ := set $isolation "runtime_class" "" }}{{ end -}}
 {{- if ne $values.isolation.networkPolicy "required" }}{{ $_ := set $isolation "network_policy" $values.isolation.networkPolicy }}{{ end -}}
 {{- if $isolation }}{{ $_ := set $settings "isolation" $isolation }}{{ end -}}
+{{- if $values.logs.enabled }}{{ $_ := set $settings "logs" (dict "enabled" true) }}{{ end -}}
 {{- $settings = mergeOverwrite $settings (deepCopy $values.config) -}}
 {{- if $settings.vault -}}
 {{- $endpoint := dict "endpoint" (include "krane.url" (dict "root" . "part" "agent")) -}}

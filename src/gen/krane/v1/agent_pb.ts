@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file krane/v1/agent.proto.
  */
 export const file_krane_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChRrcmFuZS92MS9hZ2VudC5wcm90bxIIa3JhbmUudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCI6ChFHZXRTdGF0dXNSZXNwb25zZRIlCgZzdGF0dXMYASABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cyJmChJMaXN0T2JqZWN0c1JlcXVlc3QSEgoKY29udHJvbGxlchgBIAEoCRIVCg1vbmx5X3Ryb3VibGVkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlcKE0xpc3RPYmplY3RzUmVzcG9uc2USJwoHb2JqZWN0cxgBIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWAobTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkibQocTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRI0ChFibG9ja2VkX2RlbGV0aW9ucxgBIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCSIZChdSZWxlYXNlRGVsZXRpb25SZXNwb25zZSJRChRMaXN0U3RyYW5nZXJzUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJIlcKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoSQWRvcHRPYmplY3RSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSDAoEa2luZBgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDAoEbmFtZRgEIAEoCRILCgN1aWQYBSABKAkiFQoTQWRvcHRPYmplY3RSZXNwb25zZSKZAgoLQWdlbnRTdGF0dXMSEwoLaW5zdGFuY2VfaWQYASABKAkSDgoGcmVnaW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSFQoNc3RhcnRlZF9hdF9tcxgEIAEoAxIvCgtjb250cm9sbGVycxgFIAMoCzIaLmtyYW5lLnYxLkNvbnRyb2xsZXJTdGF0dXMSEAoId2FybmluZ3MYBiADKAkSJAoFbGVhc2UYCiABKAsyFS5rcmFuZS52MS5MZWFzZVN0YXR1cxISCgpjbHVzdGVyX2lkGAsgASgJEi4KDm90aGVyX2NsdXN0ZXJzGAwgAygLMhYua3JhbmUudjEuT3RoZXJDbHVzdGVyEhAKCGluZmVycmVkGBQgASgIIkwKDE90aGVyQ2x1c3RlchISCgpjbHVzdGVyX2lkGAEgASgJEhMKC2luc3RhbmNlX2lkGAIgASgJEhMKC2hlYXJkX2F0X21zGAMgASgDIuMBCgtMZWFzZVN0YXR1cxIoCgRyb2xlGAEgASgOMhoua3JhbmUudjEuTGVhc2VTdGF0dXMuUm9sZRIOCgZsZWFkZXIYAiABKAkSDAoEdGVybRgDIAEoAxIQCghzaW5jZV9tcxgEIAEoAxIVCg1yZW5ld2VkX2F0X21zGAUgASgDEhIKCmxhc3RfZXJyb3IYBiABKAkiTwoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9MRUFERVIQARIQCgxST0xFX1NUQU5EQlkQAhIOCgpST0xFX0FMT05FEAMizQMKEENvbnRyb2xsZXJTdGF0dXMSDAoEbmFtZRgBIAEoCRImCgZzdHJlYW0YAiABKAsyFi5rcmFuZS52MS5TdHJlYW1TdGF0dXMSJAoFcXVldWUYAyABKAsyFS5rcmFuZS52MS5RdWV1ZVN0YXR1cxIoCgdicmVha2VyGAQgASgLMhcua3JhbmUudjEuQnJlYWtlclN0YXR1cxIlCgZjYWNoZXMYBSADKAsyFS5rcmFuZS52MS5DYWNoZVN0YXR1cxImCgZyZXN5bmMYBiABKAsyFi5rcmFuZS52MS5SZXN5bmNTdGF0dXMSDwoHb2JqZWN0cxgHIAEoDRIOCgZwYXJrZWQYCCABKA0SEAoIcmV0cnlpbmcYCSABKA0SGQoRYmxvY2tlZF9kZWxldGlvbnMYCiABKA0SEQoJY29uZmxpY3RzGAsgASgNEg8KB2ZhaWxpbmcYDCABKA0SIwoFc2VhbHMYDSADKAsyFC5rcmFuZS52MS5TZWFsQ291bnRzEhMKC3NlYWxfa2V5X2lkGA4gASgJEiEKB3JlcGFpcnMYDyADKAsyEC5rcmFuZS52MS5SZXBhaXISFQoNb3JpZ2luYWxfcG9kcxgUIAEoDSLyAgoMU3RyZWFtU3RhdHVzEisKBXN0YXRlGAEgASgOMhwua3JhbmUudjEuU3RyZWFtU3RhdHVzLlN0YXRlEg4KBmN1cnNvchgCIAEoBBISCgpsYXN0X2Vycm9yGAMgASgJEhcKD2xhc3RfZXJyb3JfY29kZRgEIAEoCRIaChJjb25uZWN0ZWRfc2luY2VfbXMYBSABKAMSEgoKcmVjb25uZWN0cxgGIAEoDRIVCg1zZXR0bGVkX3VwX3RvGAcgASgEEhEKCXVuc2V0dGxlZBgIIAMoBBITCgtpbmNhcm5hdGlvbhgJIAEoCRIZChFpZ25vcmVkX3Jlc3BvbnNlcxgKIAEoBCJuCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQVRFX0NPTk5FQ1RJTkcQARIOCgpTVEFURV9PUEVOEAISFQoRU1RBVEVfQkFDS0lOR19PRkYQAxIRCg1TVEFURV9TVE9QUEVEEAQiXQoLUXVldWVTdGF0dXMSDwoHd2FpdGluZxgBIAEoDRIRCglpbl9mbGlnaHQYAiABKA0SDwoHZGVsYXllZBgDIAEoDRIZChFvbGRlc3Rfd2FpdGluZ19tcxgEIAEoAyKUAQoNQnJlYWtlclN0YXR1cxIsCgVzdGF0ZRgBIAEoDjIdLmtyYW5lLnYxLkJyZWFrZXJTdGF0dXMuU3RhdGUiVQoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9DTE9TRUQQARIOCgpTVEFURV9PUEVOEAISEwoPU1RBVEVfSEFMRl9PUEVOEAMiUAoLQ2FjaGVTdGF0dXMSDAoEa2luZBgBIAEoCRIPCgdvYmplY3RzGAIgASgNEg4KBnN5bmNlZBgDIAEoCBISCgpsYXN0X2Vycm9yGAQgASgJIn0KBlJlcGFpchIOCgZudW1iZXIYASABKAQSDQoFYXRfbXMYAiABKAMSCwoDa2V5GAMgASgJEgoKAmlkGAQgASgJEg8KB3ZlcnNpb24YBSABKAQSDAoEa2luZBgGIAEoCRIMCgRuYW1lGAcgASgJEg4KBnJlYXNvbhgIIAEoCSL1AQoKU2VhbENvdW50cxIMCgRraW5kGAEgASgJEg4KBnN5bmNlZBgCIAEoCBIPCgdjdXJyZW50GAMgASgNEiwKBW9sZGVyGAQgAygLMh0ua3JhbmUudjEuU2VhbENvdW50cy5LZXlDb3VudBIPCgdhZG9wdGVkGAUgASgNEhAKCHVuc2VhbGVkGAYgASgNEhQKDG90aGVyX3JlZ2lvbhgHIAEoDRITCgt1bmtub3duX2tleRgIIAEoDRIPCgdmb3JlaWduGAkgASgNGisKCEtleUNvdW50Eg4KBmtleV9pZBgBIAEoCRIPCgdvYmplY3RzGAIgASgNImMKDFJlc3luY1N0YXR1cxIXCg9sYXN0X3N0YXJ0ZWRfbXMYASABKAMSGAoQbGFzdF9kdXJhdGlvbl9tcxgCIAEoAxINCgVhc2tlZBgDIAEoDRIRCgljb3JyZWN0ZWQYBCABKA0i9QQKDE9iamVjdFN0YXR1cxISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCRIKCgJpZBgDIAEoCRIXCg9kZXNpcmVkX3ZlcnNpb24YBCABKAQSFwoPYXBwbGllZF92ZXJzaW9uGAUgASgEEi8KB2Rlc2lyZWQYBiABKA4yHi5rcmFuZS52MS5PYmplY3RTdGF0dXMuRGVzaXJlZBIvCgdvdXRjb21lGAcgASgOMh4ua3JhbmUudjEuT2JqZWN0U3RhdHVzLk91dGNvbWUSDgoGcmVhc29uGAggASgJEhcKCmZpZWxkX3BhdGgYCSABKAlIAIgBARIQCghhdHRlbXB0cxgKIAEoDRIQCghzaW5jZV9tcxgLIAEoAxINCgVyZWFkeRgMIAEoDRINCgV0b3RhbBgNIAEoDRIPCgdmYWlsaW5nGA4gASgJIkkKB0Rlc2lyZWQSFwoTREVTSVJFRF9VTlNQRUNJRklFRBAAEhEKDURFU0lSRURfQVBQTFkQARISCg5ERVNJUkVEX0RFTEVURRACIs0BCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9PVVRDT01FX1BFTkRJTkcQARITCg9PVVRDT01FX0FQUExJRUQQAhIVChFPVVRDT01FX1VOQ0hBTkdFRBADEhMKD09VVENPTUVfREVMRVRFRBAEEhIKDk9VVENPTUVfUEFSS0VEEAUSFAoQT1VUQ09NRV9SRVRSWUlORxAGEhQKEE9VVENPTUVfQ09ORkxJQ1QQBxITCg9PVVRDT01FX0JMT0NLRUQQCEINCgtfZmllbGRfcGF0aCKEAQoPQmxvY2tlZERlbGV0aW9uEhIKCmNvbnRyb2xsZXIYASABKAkSCwoDa2V5GAIgASgJEgoKAmlkGAMgASgJEg4KBnJlYXNvbhgEIAEoCRIYChBzdXNwZWN0ZWRfcGFzc2VzGAUgASgNEhoKEmZpcnN0X3N1c3BlY3RlZF9tcxgGIAEoAyKsAQoIU3RyYW5nZXISEgoKY29udHJvbGxlchgBIAEoCRIMCgRraW5kGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIMCgRuYW1lGAQgASgJEgsKA3VpZBgFIAEoCRIKCgJpZBgGIAEoCRIOCgZyZWFzb24YByABKAkSEQoJYWRvcHRhYmxlGAggASgIEhAKCG9ic3RhY2xlGAkgASgJEg8KB3BlbmRpbmcYCiABKAgy/QMKDEFnZW50U2VydmljZRJECglHZXRTdGF0dXMSGi5rcmFuZS52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsua3JhbmUudjEuR2V0U3RhdHVzUmVzcG9uc2USSgoLTGlzdE9iamVjdHMSHC5rcmFuZS52MS5MaXN0T2JqZWN0c1JlcXVlc3QaHS5rcmFuZS52MS5MaXN0T2JqZWN0c1Jlc3BvbnNlEmUKFExpc3RCbG9ja2VkRGVsZXRpb25zEiUua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0GiYua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRJWCg9SZWxlYXNlRGVsZXRpb24SIC5rcmFuZS52MS5SZWxlYXNlRGVsZXRpb25SZXF1ZXN0GiEua3JhbmUudjEuUmVsZWFzZURlbGV0aW9uUmVzcG9uc2USUAoNTGlzdFN0cmFuZ2VycxIeLmtyYW5lLnYxLkxpc3RTdHJhbmdlcnNSZXF1ZXN0Gh8ua3JhbmUudjEuTGlzdFN0cmFuZ2Vyc1Jlc3BvbnNlEkoKC0Fkb3B0T2JqZWN0Ehwua3JhbmUudjEuQWRvcHRPYmplY3RSZXF1ZXN0Gh0ua3JhbmUudjEuQWRvcHRPYmplY3RSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("ChRrcmFuZS92MS9hZ2VudC5wcm90bxIIa3JhbmUudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCI6ChFHZXRTdGF0dXNSZXNwb25zZRIlCgZzdGF0dXMYASABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cyJmChJMaXN0T2JqZWN0c1JlcXVlc3QSEgoKY29udHJvbGxlchgBIAEoCRIVCg1vbmx5X3Ryb3VibGVkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlcKE0xpc3RPYmplY3RzUmVzcG9uc2USJwoHb2JqZWN0cxgBIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWAobTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkibQocTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRI0ChFibG9ja2VkX2RlbGV0aW9ucxgBIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCSIZChdSZWxlYXNlRGVsZXRpb25SZXNwb25zZSJRChRMaXN0U3RyYW5nZXJzUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJIlcKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoSQWRvcHRPYmplY3RSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSDAoEa2luZBgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDAoEbmFtZRgEIAEoCRILCgN1aWQYBSABKAkiFQoTQWRvcHRPYmplY3RSZXNwb25zZSK9AgoLQWdlbnRTdGF0dXMSEwoLaW5zdGFuY2VfaWQYASABKAkSDgoGcmVnaW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSFQoNc3RhcnRlZF9hdF9tcxgEIAEoAxIvCgtjb250cm9sbGVycxgFIAMoCzIaLmtyYW5lLnYxLkNvbnRyb2xsZXJTdGF0dXMSEAoId2FybmluZ3MYBiADKAkSJAoFbGVhc2UYCiABKAsyFS5rcmFuZS52MS5MZWFzZVN0YXR1cxISCgpjbHVzdGVyX2lkGAsgASgJEi4KDm90aGVyX2NsdXN0ZXJzGAwgAygLMhYua3JhbmUudjEuT3RoZXJDbHVzdGVyEiIKBGxvZ3MYDSABKAsyFC5rcmFuZS52MS5Mb2dzU3RhdHVzEhAKCGluZmVycmVkGBQgASgIIh0KCkxvZ3NTdGF0dXMSDwoHZW5hYmxlZBgBIAEoCCJMCgxPdGhlckNsdXN0ZXISEgoKY2x1c3Rlcl9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRITCgtoZWFyZF9hdF9tcxgDIAEoAyLjAQoLTGVhc2VTdGF0dXMSKAoEcm9sZRgBIAEoDjIaLmtyYW5lLnYxLkxlYXNlU3RhdHVzLlJvbGUSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAMSEAoIc2luY2VfbXMYBCABKAMSFQoNcmVuZXdlZF9hdF9tcxgFIAEoAxISCgpsYXN0X2Vycm9yGAYgASgJIk8KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfTEVBREVSEAESEAoMUk9MRV9TVEFOREJZEAISDgoKUk9MRV9BTE9ORRADIs0DChBDb250cm9sbGVyU3RhdHVzEgwKBG5hbWUYASABKAkSJgoGc3RyZWFtGAIgASgLMhYua3JhbmUudjEuU3RyZWFtU3RhdHVzEiQKBXF1ZXVlGAMgASgLMhUua3JhbmUudjEuUXVldWVTdGF0dXMSKAoHYnJlYWtlchgEIAEoCzIXLmtyYW5lLnYxLkJyZWFrZXJTdGF0dXMSJQoGY2FjaGVzGAUgAygLMhUua3JhbmUudjEuQ2FjaGVTdGF0dXMSJgoGcmVzeW5jGAYgASgLMhYua3JhbmUudjEuUmVzeW5jU3RhdHVzEg8KB29iamVjdHMYByABKA0SDgoGcGFya2VkGAggASgNEhAKCHJldHJ5aW5nGAkgASgNEhkKEWJsb2NrZWRfZGVsZXRpb25zGAogASgNEhEKCWNvbmZsaWN0cxgLIAEoDRIPCgdmYWlsaW5nGAwgASgNEiMKBXNlYWxzGA0gAygLMhQua3JhbmUudjEuU2VhbENvdW50cxITCgtzZWFsX2tleV9pZBgOIAEoCRIhCgdyZXBhaXJzGA8gAygLMhAua3JhbmUudjEuUmVwYWlyEhUKDW9yaWdpbmFsX3BvZHMYFCABKA0i8gIKDFN0cmVhbVN0YXR1cxIrCgVzdGF0ZRgBIAEoDjIcLmtyYW5lLnYxLlN0cmVhbVN0YXR1cy5TdGF0ZRIOCgZjdXJzb3IYAiABKAQSEgoKbGFzdF9lcnJvchgDIAEoCRIXCg9sYXN0X2Vycm9yX2NvZGUYBCABKAkSGgoSY29ubmVjdGVkX3NpbmNlX21zGAUgASgDEhIKCnJlY29ubmVjdHMYBiABKA0SFQoNc2V0dGxlZF91cF90bxgHIAEoBBIRCgl1bnNldHRsZWQYCCADKAQSEwoLaW5jYXJuYXRpb24YCSABKAkSGQoRaWdub3JlZF9yZXNwb25zZXMYCiABKAQibgoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIUChBTVEFURV9DT05ORUNUSU5HEAESDgoKU1RBVEVfT1BFThACEhUKEVNUQVRFX0JBQ0tJTkdfT0ZGEAMSEQoNU1RBVEVfU1RPUFBFRBAEIl0KC1F1ZXVlU3RhdHVzEg8KB3dhaXRpbmcYASABKA0SEQoJaW5fZmxpZ2h0GAIgASgNEg8KB2RlbGF5ZWQYAyABKA0SGQoRb2xkZXN0X3dhaXRpbmdfbXMYBCABKAMilAEKDUJyZWFrZXJTdGF0dXMSLAoFc3RhdGUYASABKA4yHS5rcmFuZS52MS5CcmVha2VyU3RhdHVzLlN0YXRlIlUKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQ0xPU0VEEAESDgoKU1RBVEVfT1BFThACEhMKD1NUQVRFX0hBTEZfT1BFThADIlAKC0NhY2hlU3RhdHVzEgwKBGtpbmQYASABKAkSDwoHb2JqZWN0cxgCIAEoDRIOCgZzeW5jZWQYAyABKAgSEgoKbGFzdF9lcnJvchgEIAEoCSJ9CgZSZXBhaXISDgoGbnVtYmVyGAEgASgEEg0KBWF0X21zGAIgASgDEgsKA2tleRgDIAEoCRIKCgJpZBgEIAEoCRIPCgd2ZXJzaW9uGAUgASgEEgwKBGtpbmQYBiABKAkSDAoEbmFtZRgHIAEoCRIOCgZyZWFzb24YCCABKAki9QEKClNlYWxDb3VudHMSDAoEa2luZBgBIAEoCRIOCgZzeW5jZWQYAiABKAgSDwoHY3VycmVudBgDIAEoDRIsCgVvbGRlchgEIAMoCzIdLmtyYW5lLnYxLlNlYWxDb3VudHMuS2V5Q291bnQSDwoHYWRvcHRlZBgFIAEoDRIQCgh1bnNlYWxlZBgGIAEoDRIUCgxvdGhlcl9yZWdpb24YByABKA0SEwoLdW5rbm93bl9rZXkYCCABKA0SDwoHZm9yZWlnbhgJIAEoDRorCghLZXlDb3VudBIOCgZrZXlfaWQYASABKAkSDwoHb2JqZWN0cxgCIAEoDSJjCgxSZXN5bmNTdGF0dXMSFwoPbGFzdF9zdGFydGVkX21zGAEgASgDEhgKEGxhc3RfZHVyYXRpb25fbXMYAiABKAMSDQoFYXNrZWQYAyABKA0SEQoJY29ycmVjdGVkGAQgASgNIvUECgxPYmplY3RTdGF0dXMSEgoKY29udHJvbGxlchgBIAEoCRILCgNrZXkYAiABKAkSCgoCaWQYAyABKAkSFwoPZGVzaXJlZF92ZXJzaW9uGAQgASgEEhcKD2FwcGxpZWRfdmVyc2lvbhgFIAEoBBIvCgdkZXNpcmVkGAYgASgOMh4ua3JhbmUudjEuT2JqZWN0U3RhdHVzLkRlc2lyZWQSLwoHb3V0Y29tZRgHIAEoDjIeLmtyYW5lLnYxLk9iamVjdFN0YXR1cy5PdXRjb21lEg4KBnJlYXNvbhgIIAEoCRIXCgpmaWVsZF9wYXRoGAkgASgJSACIAQESEAoIYXR0ZW1wdHMYCiABKA0SEAoIc2luY2VfbXMYCyABKAMSDQoFcmVhZHkYDCABKA0SDQoFdG90YWwYDSABKA0SDwoHZmFpbGluZxgOIAEoCSJJCgdEZXNpcmVkEhcKE0RFU0lSRURfVU5TUEVDSUZJRUQQABIRCg1ERVNJUkVEX0FQUExZEAESEgoOREVTSVJFRF9ERUxFVEUQAiLNAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9QRU5ESU5HEAESEwoPT1VUQ09NRV9BUFBMSUVEEAISFQoRT1VUQ09NRV9VTkNIQU5HRUQQAxITCg9PVVRDT01FX0RFTEVURUQQBBISCg5PVVRDT01FX1BBUktFRBAFEhQKEE9VVENPTUVfUkVUUllJTkcQBhIUChBPVVRDT01FX0NPTkZMSUNUEAcSEwoPT1VUQ09NRV9CTE9DS0VEEAhCDQoLX2ZpZWxkX3BhdGgihAEKD0Jsb2NrZWREZWxldGlvbhISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCRIKCgJpZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSGAoQc3VzcGVjdGVkX3Bhc3NlcxgFIAEoDRIaChJmaXJzdF9zdXNwZWN0ZWRfbXMYBiABKAMirAEKCFN0cmFuZ2VyEhIKCmNvbnRyb2xsZXIYASABKAkSDAoEa2luZBgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDAoEbmFtZRgEIAEoCRILCgN1aWQYBSABKAkSCgoCaWQYBiABKAkSDgoGcmVhc29uGAcgASgJEhEKCWFkb3B0YWJsZRgIIAEoCBIQCghvYnN0YWNsZRgJIAEoCRIPCgdwZW5kaW5nGAogASgIMv0DCgxBZ2VudFNlcnZpY2USRAoJR2V0U3RhdHVzEhoua3JhbmUudjEuR2V0U3RhdHVzUmVxdWVzdBobLmtyYW5lLnYxLkdldFN0YXR1c1Jlc3BvbnNlEkoKC0xpc3RPYmplY3RzEhwua3JhbmUudjEuTGlzdE9iamVjdHNSZXF1ZXN0Gh0ua3JhbmUudjEuTGlzdE9iamVjdHNSZXNwb25zZRJlChRMaXN0QmxvY2tlZERlbGV0aW9ucxIlLmtyYW5lLnYxLkxpc3RCbG9ja2VkRGVsZXRpb25zUmVxdWVzdBomLmtyYW5lLnYxLkxpc3RCbG9ja2VkRGVsZXRpb25zUmVzcG9uc2USVgoPUmVsZWFzZURlbGV0aW9uEiAua3JhbmUudjEuUmVsZWFzZURlbGV0aW9uUmVxdWVzdBohLmtyYW5lLnYxLlJlbGVhc2VEZWxldGlvblJlc3BvbnNlElAKDUxpc3RTdHJhbmdlcnMSHi5rcmFuZS52MS5MaXN0U3RyYW5nZXJzUmVxdWVzdBofLmtyYW5lLnYxLkxpc3RTdHJhbmdlcnNSZXNwb25zZRJKCgtBZG9wdE9iamVjdBIcLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVxdWVzdBodLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * Empty: there is one agent.
@@ -429,6 +429,13 @@ export type AgentStatus = Message<"krane.v1.AgentStatus"> & {
   otherClusters: OtherCluster[];
 
   /**
+   * Whether it serves the logs of pods. Absent for an agent that is too old for it.
+   *
+   * @generated from field: krane.v1.LogsStatus logs = 13;
+   */
+  logs?: LogsStatus | undefined;
+
+  /**
    * The agent reports no state, as those of the original: its control plane derived
    * this from the streams that the agent has open and the versions sent on them.
    *
@@ -443,6 +450,27 @@ export type AgentStatus = Message<"krane.v1.AgentStatus"> & {
  */
 export const AgentStatusSchema: GenMessage<AgentStatus> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 12);
+
+/**
+ * The logs of pods that people read through the agent.
+ *
+ * @generated from message krane.v1.LogsStatus
+ */
+export type LogsStatus = Message<"krane.v1.LogsStatus"> & {
+  /**
+   * Whether its settings allow it.
+   *
+   * @generated from field: bool enabled = 1;
+   */
+  enabled: boolean;
+};
+
+/**
+ * Describes the message krane.v1.LogsStatus.
+ * Use `create(LogsStatusSchema)` to create a new message.
+ */
+export const LogsStatusSchema: GenMessage<LogsStatus> = /*@__PURE__*/
+  messageDesc(file_krane_v1_agent, 13);
 
 /**
  * A second cluster of one region, which should not be there.
@@ -477,7 +505,7 @@ export type OtherCluster = Message<"krane.v1.OtherCluster"> & {
  * Use `create(OtherClusterSchema)` to create a new message.
  */
 export const OtherClusterSchema: GenMessage<OtherCluster> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 13);
+  messageDesc(file_krane_v1_agent, 14);
 
 /**
  * The lease of a region as one agent sees it.
@@ -533,7 +561,7 @@ export type LeaseStatus = Message<"krane.v1.LeaseStatus"> & {
  * Use `create(LeaseStatusSchema)` to create a new message.
  */
 export const LeaseStatusSchema: GenMessage<LeaseStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 14);
+  messageDesc(file_krane_v1_agent, 15);
 
 /**
  * What an agent may do.
@@ -581,7 +609,7 @@ export type LeaseStatus_Role = (typeof LeaseStatus_Role)[keyof typeof LeaseStatu
  * Describes the enum krane.v1.LeaseStatus.Role.
  */
 export const LeaseStatus_RoleSchema: GenEnum<LeaseStatus_Role> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 14, 0);
+  enumDesc(file_krane_v1_agent, 15, 0);
 
 /**
  * One controller: a stream of desired state, a queue of keys, and the outcomes.
@@ -709,7 +737,7 @@ export type ControllerStatus = Message<"krane.v1.ControllerStatus"> & {
  * Use `create(ControllerStatusSchema)` to create a new message.
  */
 export const ControllerStatusSchema: GenMessage<ControllerStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 15);
+  messageDesc(file_krane_v1_agent, 16);
 
 /**
  * The stream of desired state of one controller.
@@ -797,7 +825,7 @@ export type StreamStatus = Message<"krane.v1.StreamStatus"> & {
  * Use `create(StreamStatusSchema)` to create a new message.
  */
 export const StreamStatusSchema: GenMessage<StreamStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 16);
+  messageDesc(file_krane_v1_agent, 17);
 
 /**
  * The states of a stream.
@@ -852,7 +880,7 @@ export type StreamStatus_State = (typeof StreamStatus_State)[keyof typeof Stream
  * Describes the enum krane.v1.StreamStatus.State.
  */
 export const StreamStatus_StateSchema: GenEnum<StreamStatus_State> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 16, 0);
+  enumDesc(file_krane_v1_agent, 17, 0);
 
 /**
  * The queue of one controller. It holds each key once.
@@ -894,7 +922,7 @@ export type QueueStatus = Message<"krane.v1.QueueStatus"> & {
  * Use `create(QueueStatusSchema)` to create a new message.
  */
 export const QueueStatusSchema: GenMessage<QueueStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 17);
+  messageDesc(file_krane_v1_agent, 18);
 
 /**
  * The circuit breaker of one controller.
@@ -915,7 +943,7 @@ export type BreakerStatus = Message<"krane.v1.BreakerStatus"> & {
  * Use `create(BreakerStatusSchema)` to create a new message.
  */
 export const BreakerStatusSchema: GenMessage<BreakerStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 18);
+  messageDesc(file_krane_v1_agent, 19);
 
 /**
  * The states of a circuit breaker.
@@ -963,7 +991,7 @@ export type BreakerStatus_State = (typeof BreakerStatus_State)[keyof typeof Brea
  * Describes the enum krane.v1.BreakerStatus.State.
  */
 export const BreakerStatus_StateSchema: GenEnum<BreakerStatus_State> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 18, 0);
+  enumDesc(file_krane_v1_agent, 19, 0);
 
 /**
  * A controller's cache of one kind of Kubernetes object.
@@ -1005,7 +1033,7 @@ export type CacheStatus = Message<"krane.v1.CacheStatus"> & {
  * Use `create(CacheStatusSchema)` to create a new message.
  */
 export const CacheStatusSchema: GenMessage<CacheStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 19);
+  messageDesc(file_krane_v1_agent, 20);
 
 /**
  * An object in the cluster differed from what krane had written, or was missing, and
@@ -1077,7 +1105,7 @@ export type Repair = Message<"krane.v1.Repair"> & {
  * Use `create(RepairSchema)` to create a new message.
  */
 export const RepairSchema: GenMessage<Repair> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 20);
+  messageDesc(file_krane_v1_agent, 21);
 
 /**
  * How many Kubernetes objects of one kind have which seal. Only objects with
@@ -1158,7 +1186,7 @@ export type SealCounts = Message<"krane.v1.SealCounts"> & {
  * Use `create(SealCountsSchema)` to create a new message.
  */
 export const SealCountsSchema: GenMessage<SealCounts> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 21);
+  messageDesc(file_krane_v1_agent, 22);
 
 /**
  * The objects that are sealed with one key.
@@ -1186,7 +1214,7 @@ export type SealCounts_KeyCount = Message<"krane.v1.SealCounts.KeyCount"> & {
  * Use `create(SealCounts_KeyCountSchema)` to create a new message.
  */
 export const SealCounts_KeyCountSchema: GenMessage<SealCounts_KeyCount> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 21, 0);
+  messageDesc(file_krane_v1_agent, 22, 0);
 
 /**
  * A resync: one pass over every object.
@@ -1228,7 +1256,7 @@ export type ResyncStatus = Message<"krane.v1.ResyncStatus"> & {
  * Use `create(ResyncStatusSchema)` to create a new message.
  */
 export const ResyncStatusSchema: GenMessage<ResyncStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 22);
+  messageDesc(file_krane_v1_agent, 23);
 
 /**
  * One object that a controller manages, with everything that belongs to it.
@@ -1342,7 +1370,7 @@ export type ObjectStatus = Message<"krane.v1.ObjectStatus"> & {
  * Use `create(ObjectStatusSchema)` to create a new message.
  */
 export const ObjectStatusSchema: GenMessage<ObjectStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 23);
+  messageDesc(file_krane_v1_agent, 24);
 
 /**
  * Whether an object should exist.
@@ -1383,7 +1411,7 @@ export type ObjectStatus_Desired = (typeof ObjectStatus_Desired)[keyof typeof Ob
  * Describes the enum krane.v1.ObjectStatus.Desired.
  */
 export const ObjectStatus_DesiredSchema: GenEnum<ObjectStatus_Desired> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 23, 0);
+  enumDesc(file_krane_v1_agent, 24, 0);
 
 /**
  * The outcome of the last attempt.
@@ -1466,7 +1494,7 @@ export type ObjectStatus_Outcome = (typeof ObjectStatus_Outcome)[keyof typeof Ob
  * Describes the enum krane.v1.ObjectStatus.Outcome.
  */
 export const ObjectStatus_OutcomeSchema: GenEnum<ObjectStatus_Outcome> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 23, 1);
+  enumDesc(file_krane_v1_agent, 24, 1);
 
 /**
  * One deletion that the agent holds back. Only an explicit delete is applied at
@@ -1524,7 +1552,7 @@ export type BlockedDeletion = Message<"krane.v1.BlockedDeletion"> & {
  * Use `create(BlockedDeletionSchema)` to create a new message.
  */
 export const BlockedDeletionSchema: GenMessage<BlockedDeletion> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 24);
+  messageDesc(file_krane_v1_agent, 25);
 
 /**
  * A Kubernetes object with krane's labels whose seal is not this agent's. The agent
@@ -1610,7 +1638,7 @@ export type Stranger = Message<"krane.v1.Stranger"> & {
  * Use `create(StrangerSchema)` to create a new message.
  */
 export const StrangerSchema: GenMessage<Stranger> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 25);
+  messageDesc(file_krane_v1_agent, 26);
 
 /**
  * The agent's own state: what is desired, what exists, and why the two differ.
