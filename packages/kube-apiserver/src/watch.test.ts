@@ -149,6 +149,29 @@ test("a watcher that aborts or stops reading leaves nothing behind", async () =>
   assert.equal(clock.timerCount, 0);
 });
 
+test("a watch begins with every object, however many there are, and only a watcher that falls behind later ends", async () => {
+  const { server, seen, watch, clock, open } = start({ changesMax: 30_000 });
+  const put = (name: string) =>
+    server.store.put(
+      { group: "", plural: "configmaps", namespace: "default", name },
+      { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: "default" } },
+    );
+  for (let count = 1; count <= 12_000; count++) put(`c${count}`);
+  await watch({
+    sendInitialEvents: "true",
+    resourceVersionMatch: "NotOlderThan",
+    allowWatchBookmarks: "true",
+  });
+  const unread = await open({ watch: "1" });
+  await clock.settle();
+  assert.equal(seen.length, 12_001);
+  assert.match(seen.at(-1) ?? "", /^BOOKMARK/);
+  for (let count = 1; count <= 10_001; count++) put("c1");
+  let read = 0;
+  for await (const _event of unread.values) read += 1;
+  assert.equal(read, 22_000);
+});
+
 test("a client that changes an event does not affect the server", async () => {
   const { create, handler, open, abort } = start();
   create("a", { keep: "me" });

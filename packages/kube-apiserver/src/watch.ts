@@ -9,6 +9,7 @@ import { expired, statusBody } from "./status-error.ts";
 import { type Change, ExpiredError, isSame, type StoredObject } from "./store.ts";
 
 const queueMax = 10_000;
+const compactAfter = 1_024;
 const bookmarkPeriodMs = 60_000;
 const lastBookmarkMs = 2_000;
 // Without a timeout, a watch ends after a random time of 30 to 60 minutes.
@@ -23,6 +24,7 @@ export function openWatch(scope: Scope, query: ListQuery): StreamResponse {
     watch.queue.end();
   };
   watch.start();
+  watch.queue.limit(queueMax);
   if (!watch.queue.isEnded) {
     closing.push(core.store.subscribe((change) => watch.see(change)));
     closing.push(core.watches.add({ path: scope.request.path, close }));
@@ -58,7 +60,7 @@ async function* closedAfter(queue: WatchQueue, close: () => void): AsyncGenerato
 }
 
 class Watch {
-  readonly queue = new WatchQueue(queueMax);
+  readonly queue = new WatchQueue();
   private readonly scope: Scope;
   private readonly query: ListQuery;
   private readonly selects: Selection;
@@ -138,15 +140,25 @@ function lastState({ object, previous }: Change): StoredObject {
     : { ...previous, metadata: { ...previous.metadata, resourceVersion } };
 }
 
-/** A bounded queue of events for one watcher. A watcher that falls behind is disconnected, and can resume. */
+/**
+ * A bounded queue of events for one watcher. A watcher that falls behind is disconnected, and can resume. What it starts
+ * with does not count: no watcher could ever have read that before it is complete.
+ */
 class WatchQueue implements AsyncIterable<unknown> {
-  private readonly waiting: unknown[] = [];
-  private readonly sizeMax: number;
+  private waiting: unknown[] = [];
+  /** How many of them were taken already. Shifting a long array would move all of it for each event. */
+  private taken = 0;
+  private sizeMax = Number.POSITIVE_INFINITY;
   private wake: (() => void) | undefined;
   private ended = false;
 
-  constructor(sizeMax: number) {
-    this.sizeMax = sizeMax;
+  /** From now on it takes this many events more than it has. */
+  limit(size: number): void {
+    this.sizeMax = this.size + size;
+  }
+
+  private get size(): number {
+    return this.waiting.length - this.taken;
   }
 
   get isEnded(): boolean {
@@ -155,7 +167,7 @@ class WatchQueue implements AsyncIterable<unknown> {
 
   push(event: unknown): void {
     if (this.ended) return;
-    if (this.waiting.length >= this.sizeMax) {
+    if (this.size >= this.sizeMax) {
       this.end();
       return;
     }
@@ -172,7 +184,7 @@ class WatchQueue implements AsyncIterable<unknown> {
   async *[Symbol.asyncIterator](): AsyncIterator<unknown> {
     try {
       for (;;) {
-        const event = this.waiting.shift();
+        const event = this.take();
         if (event !== undefined) yield event;
         else if (this.ended) return;
         else await new Promise<void>((resolve) => (this.wake = resolve));
@@ -180,6 +192,18 @@ class WatchQueue implements AsyncIterable<unknown> {
     } finally {
       this.end();
     }
+  }
+
+  private take(): unknown {
+    if (this.size === 0) return undefined;
+    const event = this.waiting[this.taken];
+    this.waiting[this.taken] = undefined;
+    this.taken += 1;
+    if (this.taken >= compactAfter && this.taken * 2 >= this.waiting.length) {
+      this.waiting = this.waiting.slice(this.taken);
+      this.taken = 0;
+    }
+    return event;
   }
 
   private notify(): void {
