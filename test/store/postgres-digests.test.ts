@@ -12,6 +12,7 @@ import { connectAlone, createDatabase } from "../../src/server/postgres/database
 import { DigestTable } from "../../src/server/postgres/digest-table.ts";
 import { isMigrated, migrate } from "../../src/server/postgres/migrations.ts";
 import { startPostgresStore } from "../../src/server/postgres/postgres-store.ts";
+import { eventually } from "../support/eventually.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { assertDigest } from "./store-digest-contract.ts";
 import { deployment, sentinel } from "./store-fixtures.ts";
@@ -70,6 +71,43 @@ test("the rows of an older version get their digests, and so do those that it wr
     await assertDigest(store, region, "deployment");
     assert.deepEqual(await store.verifyDigests(region), []);
   }
+});
+
+test("an index is built beside servers that write, and again if that was interrupted", async (t) => {
+  await sql("CREATE DATABASE indexed");
+  const config = { ...database, database: "indexed" };
+  const [migrating, writing, held] = await Promise.all([1, 2, 3].map(() => connectAlone(config)));
+  assert.ok(migrating && writing && held);
+  t.after(() => Promise.all([migrating, writing, held].map((client) => client.end())));
+  await migrate(migrating);
+  await writing.query("INSERT INTO krane.regions (name, counter) VALUES ('a.test', 1000)");
+  const write = (client: typeof writing, id: string, version: number) =>
+    client.query(insertRow, ["a.test", id, "running", specOf(id), version]);
+  const isValid = async () => {
+    const found = await sql(
+      "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('krane.objects_bucket')",
+      [],
+      config,
+    );
+    return found.map((row) => (row as { readonly valid: boolean }).valid);
+  };
+  await migrating.query("DROP INDEX krane.objects_bucket");
+  await held.query("BEGIN");
+  await write(held, "held", 1);
+  const interrupted = assert.rejects(migrate(migrating), /canceling statement/);
+  await eventually("the build waits for the transaction that has begun", async () => {
+    assert.deepEqual(await isValid(), [false]);
+  });
+  // A write that had to wait would fail.
+  await writing.query("SET lock_timeout TO '1ms'");
+  await write(writing, "beside", 2);
+  await sql("SELECT pg_cancel_backend(pid) FROM pg_stat_progress_create_index", [], config);
+  await interrupted;
+  assert.deepEqual(await isValid(), [false]);
+  const again = migrate(migrating);
+  await held.query("COMMIT");
+  await again;
+  assert.deepEqual(await isValid(), [true]);
 });
 
 test("tables that lack a step of this server, as on a replica of an older primary, count as not migrated", async (t) => {

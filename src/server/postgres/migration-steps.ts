@@ -4,6 +4,31 @@
 /** A step runs at once; or in batches, each continuing after the previous one, until nothing is left. */
 export type Migration = string | { readonly eachBehind: string };
 
+/**
+ * An index on a table that may be large and that others write to. It is built after its step without blocking them, which
+ * takes more than one transaction, so it is built again if that was interrupted.
+ */
+export interface LateIndex {
+  /** The number of the step that adds what it is on. */
+  readonly afterStep: number;
+  /** The number of the first step that no longer needs it; absent if it stays. */
+  readonly untilStep?: number;
+  readonly name: string;
+  /** What follows its name in CREATE INDEX. */
+  readonly definition: string;
+}
+
+export const lateIndexes: readonly LateIndex[] = [
+  { afterStep: 8, name: "objects_bucket", definition: "ON objects (region, kind, bucket)" },
+  {
+    afterStep: 8,
+    untilStep: 10,
+    name: "objects_unhashed",
+    definition: "ON objects (region) WHERE content_hash IS NULL",
+  },
+  { afterStep: 11, name: "objects_app", definition: "ON objects (region, app_id) WHERE app_id IS NOT NULL" },
+];
+
 /** A power of numerics may be rounded. */
 const digestModulus = String(1n << 256n);
 
@@ -228,8 +253,6 @@ export const steps: readonly Migration[] = [
 
   -- Both are null on existing rows, until the next step.
   ALTER TABLE objects ADD COLUMN bucket smallint, ADD COLUMN content_hash bytea;
-  CREATE INDEX objects_bucket ON objects (region, kind, bucket);
-  CREATE INDEX objects_unhashed ON objects (region) WHERE content_hash IS NULL;
 
   CREATE FUNCTION bucket_of(id text) RETURNS smallint LANGUAGE sql AS $$
     SELECT get_byte(sha256(convert_to(id, 'UTF8')), 0)::smallint
@@ -329,13 +352,12 @@ export const steps: readonly Migration[] = [
   },
   `
   LOCK TABLE objects IN ACCESS EXCLUSIVE MODE;
-  DROP INDEX objects_unhashed;
+  DROP INDEX IF EXISTS objects_unhashed;
   `,
   `
   LOCK TABLE objects IN ACCESS EXCLUSIVE MODE;
   -- The app that a deployment is a release of.
   ALTER TABLE objects ADD COLUMN app_id text;
-  CREATE INDEX objects_app ON objects (region, app_id) WHERE app_id IS NOT NULL;
 
   -- "body" is a krane.admin.v1.App with the encrypted secrets of its releases.
   CREATE TABLE apps (

@@ -5,18 +5,20 @@
 // Older servers keep running meanwhile. A step that needs exclusive table locks takes all
 // of them first, gives up at once if one is busy, and starts again: otherwise it would
 // block the older servers or deadlock with them. Work that takes long with much data is
-// done in batches that need no exclusive lock.
+// done in batches that need no exclusive lock, and indexes of large tables are built
+// without one.
 //
 // A database that is ahead of this list belongs to a newer server. Steps are additive, so
 // an older server beside it keeps working; it leaves what it does not know alone.
 import type { ClientBase } from "pg";
 import { sqlState } from "./database-error.ts";
-import { type Migration, steps } from "./migration-steps.ts";
+import { type LateIndex, lateIndexes, type Migration, steps } from "./migration-steps.ts";
 
 /** Any number that never changes between versions of krane. */
 export const migrationLock = 4_738_105_221;
 
 const quietWaitMs = 10_000;
+const lockPollMs = 50;
 /** Shorter than the second after which PostgreSQL breaks a deadlock by itself, which could hit an older server. */
 const tableWaitMs = 500;
 const attemptsMax = 120;
@@ -36,12 +38,11 @@ export interface MigrationOptions {
 /** Brings the tables up to date; resolves with the number of steps it ran. */
 export async function migrate(client: ClientBase, options: MigrationOptions = {}): Promise<number> {
   const { stepsMax = steps.length, quietMs = quietWaitMs, onWaiting } = options;
-  await client.query(`SET lock_timeout TO ${quietMs}`);
   // Overrides defaults that may have been set on the role to protect it from people.
   await client.query("SET statement_timeout TO 0");
   await client.query("SET default_transaction_read_only TO off");
   await client.query("SET default_transaction_isolation TO 'read committed'");
-  await lockMigrations(client, onWaiting);
+  await lockMigrations(client, quietMs, onWaiting);
   try {
     await client.query(`SET lock_timeout TO ${tableWaitMs}`);
     // Checked first: CREATE SCHEMA needs a privilege that a careful administrator does not grant.
@@ -56,7 +57,11 @@ export async function migrate(client: ClientBase, options: MigrationOptions = {}
     );
     const done = rows[0]?.done ?? 0;
     for (const [index, step] of steps.slice(0, stepsMax).entries()) {
-      if (index >= done) await runStep(client, index + 1, step);
+      const number = index + 1;
+      if (number > done) await runStep(client, number, step);
+      for (const late of lateIndexes)
+        if (late.afterStep === number && (late.untilStep ?? Number.POSITIVE_INFINITY) > done)
+          await buildIndex(client, late);
     }
     return Math.max(0, stepsMax - done);
   } finally {
@@ -79,18 +84,38 @@ export async function isMigrated(client: Pick<ClientBase, "query">): Promise<boo
 
 /**
  * Waits without a limit: migrating much data takes an unpredictable time, and the lock of a killed server is freed at
- * once. A caller that gives up closes the connection.
+ * once. A caller that gives up closes the connection. It polls: a statement that waits for the lock would
+ * hold a snapshot, which the server with the lock waits for when it builds an index.
  */
-async function lockMigrations(client: ClientBase, onWaiting?: () => void): Promise<void> {
-  for (;;) {
-    try {
-      await client.query("SELECT pg_advisory_lock($1)", [migrationLock]);
-      return;
-    } catch (error) {
-      if (sqlState(error) !== lockTimeoutCode) throw error;
-      onWaiting?.();
-    }
+async function lockMigrations(client: ClientBase, quietMs: number, onWaiting?: () => void): Promise<void> {
+  for (let waitedMs = lockPollMs; ; waitedMs += lockPollMs) {
+    const { rows } = await client.query<{ locked: boolean }>("SELECT pg_try_advisory_lock($1) AS locked", [
+      migrationLock,
+    ]);
+    if (rows[0]?.locked) return;
+    if (waitedMs % quietMs < lockPollMs) onWaiting?.();
+    await client.query(`SELECT pg_sleep(${lockPollMs / 1_000})`);
   }
+}
+
+/** Builds an index beside servers that write, without blocking them; waits for transactions that began earlier. */
+async function buildIndex(client: ClientBase, { name, definition }: LateIndex): Promise<void> {
+  await unlessBusy(async () => {
+    const { rows } = await client.query<{ isValid: boolean }>(
+      `SELECT i.indisvalid AS "isValid" FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+       WHERE c.relnamespace = 'krane'::regnamespace AND c.relname = $1`,
+      [name],
+    );
+    if (rows[0]?.isValid) return;
+    await client.query("SET lock_timeout TO 0");
+    try {
+      // What an interrupted build left is of no use, and costs every write.
+      if (rows.length > 0) await client.query(`DROP INDEX CONCURRENTLY ${name}`);
+      await client.query(`CREATE INDEX CONCURRENTLY ${name} ${definition}`);
+    } finally {
+      await client.query(`SET lock_timeout TO ${tableWaitMs}`);
+    }
+  });
 }
 
 async function runStep(client: ClientBase, number: number, step: Migration): Promise<void> {
