@@ -111,6 +111,8 @@ export interface DefinedKind {
   readonly required: boolean;
   readonly synced: boolean;
   status(): KindStatus;
+  /** Grows when an object is added or removed, or its ownership changes. */
+  readonly revision: number;
   /** The cached objects of a kind that krane writes; undefined for other kinds. */
   readonly owned: Iterable<OwnedEntry> | undefined;
   /** Whether these are all: the cache is synced, or the cluster does not have the kind. */
@@ -132,6 +134,9 @@ export function defineKind<T extends KubeObject, P, I extends string>(
       return watched.synced;
     },
     status: () => watched.status(),
+    get revision() {
+      return watched.cache.revision;
+    },
     get isComplete() {
       return watched.synced || watched.isMissing;
     },

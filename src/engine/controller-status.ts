@@ -141,7 +141,13 @@ export interface KnownObjects<Spec> {
   readonly statuses: ObjectStatuses;
 }
 
-/** Called every two seconds, so it allocates nothing. */
+/** Changes whenever the number of known objects might. */
+export function revisionOf<Spec>({ definition, store, statuses }: KnownObjects<Spec>): number {
+  const cached = definition.watchedKinds.reduce((sum, { revision }) => sum + revision, 0);
+  return cached + store.revision + statuses.revision;
+}
+
+/** Called every two seconds while objects come and go, so it allocates nothing. */
 export function countObjects<Spec>({ definition, store, statuses }: KnownObjects<Spec>): number {
   let count = store.size;
   for (const { key } of definition.managed()) if (store.get(key) === undefined) count += 1;

@@ -32,6 +32,7 @@ import {
   type KnownObjects,
   listObjects,
   type ObjectFilter,
+  revisionOf,
 } from "./controller-status.ts";
 import { DeletionGuard } from "./deletion-guard.ts";
 import { type ReadState, readDelete, readState } from "./desired-message.ts";
@@ -49,6 +50,7 @@ import { ObjectStatuses } from "./object-status.ts";
 import { OrderWaits, type ReadOrder, readOrder, restoreOrder } from "./orders.ts";
 import type { Reconciler } from "./reconcile.ts";
 import { createReconciler } from "./reconcile-spans.ts";
+import { Remembered } from "./remembered.ts";
 import { createReportBreaker, createReportSender, Reporter, reportEvents } from "./reporter.ts";
 import { createQuestions, isInSync, Resync, type ResyncResult } from "./resync.ts";
 import {
@@ -102,6 +104,7 @@ export class Controller<
   private readonly pace: KeyPace;
   private readonly events: EventRecorder;
   private readonly repairs: LastRepairs;
+  private readonly objectCount = new Remembered<number>();
   private readonly stopping = new AbortController();
   private lastResync: ResyncResult | undefined;
   private running: Promise<unknown> | undefined;
@@ -259,7 +262,7 @@ export class Controller<
       breaker: this.breaker.state,
       kinds: definition.watchedKinds.map((kind) => kind.status()),
       resync: this.lastResync,
-      objects: countObjects(this.known()),
+      objects: this.objectCount.at(revisionOf(this.known()), () => countObjects(this.known())),
       parked: statuses.countOf("parked"),
       retrying: statuses.countOf("retrying"),
       conflicts: statuses.countOf("conflict"),

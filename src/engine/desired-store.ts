@@ -86,6 +86,7 @@ export class DesiredStore<Spec> {
   private readonly voided = new WeakSet<DesiredEntry<Spec>>();
   private readonly isNamed: () => boolean;
   private sequence = 0;
+  private removals = 0;
   private sums = new BucketSums();
 
   /**
@@ -104,6 +105,11 @@ export class DesiredStore<Spec> {
 
   get size(): number {
     return this.held.size;
+  }
+
+  /** Grows whenever an entry is added, replaced or removed. */
+  get revision(): number {
+    return this.sequence + this.removals;
   }
 
   get(key: string): DesiredEntry<Spec> | undefined {
@@ -285,7 +291,7 @@ export class DesiredStore<Spec> {
       this.setContent(known, undefined);
     }
     this.dismiss(key);
-    this.held.delete(key);
+    if (this.held.delete(key)) this.removals += 1;
   }
 
   /** Drops expired tombstones; returns their keys. */

@@ -44,6 +44,7 @@ export class ObjectStatuses {
   private readonly onCount: (outcome: TroubledOutcome, count: number) => void;
   private readonly records = new Map<string, OutcomeRecord>();
   private readonly counts = new Map<Outcome, number>();
+  private changes = 0;
 
   /** `onCount` is called with the number of objects per troubled outcome, whenever it changes. */
   constructor(clock: Clock, onCount: (outcome: TroubledOutcome, count: number) => void) {
@@ -53,6 +54,11 @@ export class ObjectStatuses {
 
   get(key: string): OutcomeRecord | undefined {
     return this.records.get(key);
+  }
+
+  /** Grows whenever a key is added or removed. */
+  get revision(): number {
+    return this.changes;
   }
 
   /** Returns the record, and whether its outcome or reason changed. */
@@ -68,6 +74,7 @@ export class ObjectStatuses {
       sinceMs: before?.outcome === outcome ? before.sinceMs : this.clock.wallMs(),
       appliedVersion: change.appliedVersion ?? before?.appliedVersion ?? 0n,
     };
+    if (before === undefined) this.changes += 1;
     this.records.set(key, record);
     this.count(before?.outcome, -1);
     this.count(outcome, 1);
@@ -76,7 +83,7 @@ export class ObjectStatuses {
 
   forget(key: string): void {
     this.count(this.records.get(key)?.outcome, -1);
-    this.records.delete(key);
+    if (this.records.delete(key)) this.changes += 1;
   }
 
   countOf(outcome: Outcome): number {

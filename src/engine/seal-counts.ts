@@ -1,8 +1,10 @@
-// Counts which seals the cached objects have. It reads the caches when somebody asks, so it costs nothing per event.
+// Counts which seals the cached objects have. It reads the caches when somebody asks and they have changed, so it costs
+// nothing per event.
 import type { ResourceKind } from "../kube/types.ts";
 import type { Ownership } from "../model/ownership.ts";
 import type { CheckedEntry } from "./checked-objects.ts";
 import type { DefinedKind } from "./controller-definition.ts";
+import { Remembered } from "./remembered.ts";
 
 export interface SealCounts {
   /** With the group, as in the status of a cache. */
@@ -29,16 +31,24 @@ export interface CountedKind {
   readonly objects: Iterable<{ readonly value: { readonly ownership: Ownership } }>;
 }
 
+/** The counts of each kind, until its objects change. */
+export type KnownCounts = WeakMap<DefinedKind, Remembered<SealCounts>>;
+
 /** Of the kinds that krane writes, and of what it has read of kinds that are not watched. */
 export function countAllSeals(
   kinds: readonly DefinedKind[],
   checked: Iterable<CheckedEntry>,
   olderKeyIds: readonly string[],
+  known: KnownCounts = new WeakMap(),
 ): readonly SealCounts[] {
   const watched = kinds.flatMap((each) => {
     const { owned: objects, isComplete: synced } = each;
+    if (objects === undefined) return [];
     const { kind } = each.status();
-    return objects === undefined ? [] : [{ kind, synced, objects }];
+    const remembered = known.get(each) ?? new Remembered<SealCounts>();
+    known.set(each, remembered);
+    const count = () => countSeals({ kind, synced, objects }, olderKeyIds);
+    return [{ ...remembered.at(each.revision, count), synced }];
   });
   const unwatched = new Map<string, CheckedEntry[]>();
   for (const entry of checked) {
@@ -48,10 +58,10 @@ export function countAllSeals(
     else known.push(entry);
   }
   const counted = [...unwatched].map(([kind, objects]) => ({ kind, synced: true, objects }));
-  return [...watched, ...counted].map((each) => countSeals(each, olderKeyIds));
+  return [...watched, ...counted.map((each) => countSeals(each, olderKeyIds))];
 }
 
-/** Called every two seconds, so it allocates nothing per object. */
+/** Called every two seconds while objects come and go, so it allocates nothing per object. */
 export function countSeals(
   { kind, synced, objects }: CountedKind,
   olderKeyIds: readonly string[],

@@ -6,7 +6,7 @@ import type { Seal } from "../model/seal.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { StepsApplier } from "./apply-steps.ts";
 import type { AdoptedObject, AdoptionOutcome, SealedObjects } from "./running-controller.ts";
-import { countAllSeals, type SealCounts, sealTotals } from "./seal-counts.ts";
+import { countAllSeals, type KnownCounts, type SealCounts, sealTotals } from "./seal-counts.ts";
 import { type FoundStranger, findStrangers, type StrangerSources } from "./strangers.ts";
 
 export interface SealInspectorDeps<Spec> extends StrangerSources<Spec> {
@@ -20,6 +20,7 @@ export interface SealInspectorDeps<Spec> extends StrangerSources<Spec> {
 
 export class SealInspector<Spec> implements SealedObjects {
   private readonly deps: SealInspectorDeps<Spec>;
+  private readonly known: KnownCounts = new WeakMap();
 
   constructor(deps: SealInspectorDeps<Spec>) {
     this.deps = deps;
@@ -27,7 +28,7 @@ export class SealInspector<Spec> implements SealedObjects {
 
   counts(): readonly SealCounts[] {
     const { definition, applier, seal } = this.deps;
-    return countAllSeals(definition.watchedKinds, applier.checked(), seal.olderKeyIds);
+    return countAllSeals(definition.watchedKinds, applier.checked(), seal.olderKeyIds, this.known);
   }
 
   measure(): void {

@@ -102,6 +102,8 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
       ...(owned && {
         hash: (object: T) => this.contentHash(object),
         mayLive: (entry: CacheEntry<P>) => this.mayLive(entry),
+        // Kinds that krane writes have such a projection.
+        standing: (value: P) => (value as unknown as { readonly ownership: Ownership }).ownership,
       }),
       known: (key) => this.get(key),
     });

@@ -61,6 +61,27 @@ test("an index follows changes of a large group", () => {
   assert.deepEqual(keysOf(cache, "x"), []);
 });
 
+test("the revision changes with the set of objects and their standing, and with nothing else", () => {
+  const cache = new ObjectCache({
+    project: ({ metadata }: Pod) => ({ app: metadata?.labels?.["app"], tier: metadata?.labels?.["tier"] }),
+    standing: ({ tier }) => tier,
+  });
+  const revisions: number[] = [];
+  const put = (object: Pod) => {
+    cache.put(cache.entryOf(object));
+    revisions.push(cache.revision);
+  };
+  put(pod("a", "1", { app: "x", tier: "low" }));
+  put(pod("a", "2", { app: "y", tier: "low" }));
+  put(pod("a", "3", { app: "y", tier: "high" }));
+  put(pod("a", "4", { app: "y", tier: "high" }, "another"));
+  cache.remove(cache.entryOf(pod("b", "5")));
+  revisions.push(cache.revision);
+  cache.remove(cache.entryOf(pod("a", "6", {}, "another")));
+  revisions.push(cache.revision);
+  assert.deepEqual(revisions, [1, 1, 2, 3, 3, 4]);
+});
+
 test("a hash is stored if the cache has a hash function", () => {
   const cache = new ObjectCache({
     project: () => undefined,

@@ -43,6 +43,8 @@ export interface ObjectCacheOptions<T extends KubeObject, P, I extends string> {
    * settleMissing() is called. Default: it is gone.
    */
   readonly mayLive?: (entry: CacheEntry<P>) => boolean;
+  /** What decides how an object counts, besides that it exists; see `revision`. Default nothing. */
+  readonly standing?: (value: P) => unknown;
   /** Another place to look for an existing entry; default: only the cache. */
   readonly known?: (key: string) => CacheEntry<P> | undefined;
 }
@@ -74,6 +76,7 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
   private readonly onSynced = new Set<() => void>();
   private readonly intern = createInterner();
   private readonly barrier = new VersionBarrier();
+  private changes = 0;
   /** An object of this version or older that is not cached does not exist. */
   private goneUpTo = "0";
 
@@ -86,6 +89,11 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
 
   get size(): number {
     return this.entries.size;
+  }
+
+  /** Grows when an object is added, removed or replaced by another, and when its standing changes. */
+  get revision(): number {
+    return this.changes;
   }
 
   /** False until the first complete state has arrived; before that, absence means nothing. */
@@ -245,8 +253,13 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
     if (before !== undefined) for (const index of this.indexes.values()) index.remove(before);
     for (const index of this.indexes.values()) index.add(after);
     this.entries.set(after.key, after);
+    if (before?.uid !== after.uid || this.standingOf(before) !== this.standingOf(after)) this.changes += 1;
     this.tombstones.delete(after.key);
     this.missing.delete(after.key);
+  }
+
+  private standingOf({ value }: CacheEntry<P>): unknown {
+    return this.options.standing?.(value);
   }
 
   private isKept(before: CacheEntry<P>, resourceVersion: string): boolean {
@@ -260,6 +273,7 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
     for (const index of this.indexes.values()) index.remove(before);
     this.entries.delete(before.key);
     this.missing.delete(before.key);
+    this.changes += 1;
   }
 
   private bury(key: string, resourceVersion: string): void {

@@ -37,6 +37,7 @@ import {
   policyKeys,
   type ReplicaSets,
   replicaSetKeys,
+  some,
   watchPods,
   watchPolicies,
   watchReplicaSets,
@@ -172,7 +173,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     return { ready: counts?.ready ?? 0, total: counts?.wanted ?? 0 };
   }
 
-  /** Called every few seconds, so it reads few fields of each object, and more only of those that fail. */
+  /** Called every two seconds, so it reads only the objects that something is wrong with. */
   failing(): ReadonlyMap<string, string> {
     const failing = new Map<string, string>();
     const { replicaSets, pods } = this;
@@ -181,11 +182,9 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       const owned = pods.cache.byIndex("owner", entry.uid).map(({ value }) => value);
       failing.set(entry.key, failingDeployment(entry.value, owned));
     };
-    for (const entry of replicaSets.cache.all())
-      if (entry.value.refusal !== undefined || entry.value.heldBy !== undefined) note(entry);
-    for (const { value } of pods.cache.all())
-      if (value.obstacle !== undefined && value.ownerUid !== undefined)
-        replicaSets.cache.byIndex("uid", value.ownerUid).forEach(note);
+    replicaSets.cache.byIndex("troubled", some).forEach(note);
+    for (const { value } of pods.cache.byIndex("stuck", some))
+      if (value.ownerUid !== undefined) replicaSets.cache.byIndex("uid", value.ownerUid).forEach(note);
     return failing;
   }
 
@@ -202,8 +201,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
 
   /** The pods without a mark of krane's, of ReplicaSets that it took over or may still take over. */
   private *unmarkedPods() {
-    for (const { value: pod } of this.pods.cache.all()) {
-      if (pod.templateHash !== undefined) continue;
+    for (const { value: pod } of this.pods.cache.byIndex("unmarked", some)) {
       const owners = this.replicaSets.cache
         .byIndex("uid", pod.ownerUid ?? "")
         .filter(({ value }) => wasTakenOver(value.ownership));

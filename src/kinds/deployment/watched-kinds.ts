@@ -36,6 +36,8 @@ export interface EnvironmentRef {
 const selection = { labelSelector: ownSelector(components.deployment) };
 const selectedLabelsOf = () => ownLabels(components.deployment);
 const policyPrefix = "policy:";
+/** The only name in an index of the few objects that something is special about. */
+export const some = "some";
 
 /** The same for all deployments of an environment in a namespace. */
 export function environmentName({ namespace, environmentId }: EnvironmentRef): string {
@@ -54,12 +56,14 @@ export function environmentOfKey(key: string): EnvironmentRef | undefined {
   return { namespace, environmentId };
 }
 
-export type ReplicaSets = WatchedKind<ReplicaSet, ReplicaSetProjection, "environment" | "name" | "uid">;
-export type Pods = WatchedKind<Pod, PodProjection, "owner">;
+type ReplicaSetIndex = "environment" | "name" | "uid" | "troubled";
+type PodIndex = "owner" | "stuck" | "unmarked";
+export type ReplicaSets = WatchedKind<ReplicaSet, ReplicaSetProjection, ReplicaSetIndex>;
+export type Pods = WatchedKind<Pod, PodProjection, PodIndex>;
 export type Policies = WatchedKind<CustomObject, PolicyProjection>;
 
 export function watchReplicaSets(deps: WatchedKindDeps): ReplicaSets {
-  return new WatchedKind<ReplicaSet, ReplicaSetProjection, "environment" | "name" | "uid">(
+  return new WatchedKind<ReplicaSet, ReplicaSetProjection, ReplicaSetIndex>(
     {
       kind: replicaSets,
       selection,
@@ -69,6 +73,7 @@ export function watchReplicaSets(deps: WatchedKindDeps): ReplicaSets {
           environmentId === undefined ? undefined : environmentName({ namespace, environmentId }),
         name: ({ name }) => name,
         uid: ({ uid }) => uid,
+        troubled: ({ refusal, heldBy }) => (refusal === undefined && heldBy === undefined ? undefined : some),
       },
       owned: true,
       selectedLabelsOf,
@@ -79,13 +84,17 @@ export function watchReplicaSets(deps: WatchedKindDeps): ReplicaSets {
 }
 
 export function watchPods(deps: WatchedKindDeps): Pods {
-  return new WatchedKind<Pod, PodProjection, "owner">(
+  return new WatchedKind<Pod, PodProjection, PodIndex>(
     {
       kind: pods,
       // The label that their ReplicaSet selects them by: no pod that it counts can be hidden from krane.
       selection: { labelSelector: labelKeys.deploymentId },
       project: projectPod,
-      indexes: { owner: ({ ownerUid }) => ownerUid },
+      indexes: {
+        owner: ({ ownerUid }) => ownerUid,
+        stuck: ({ obstacle }) => (obstacle === undefined ? undefined : some),
+        unmarked: ({ templateHash }) => (templateHash === undefined ? some : undefined),
+      },
       owned: false,
       required: true,
     },
