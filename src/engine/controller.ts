@@ -187,6 +187,7 @@ export class Controller<
         ...questions,
         isInSync: (key) => isInSync(key, looked),
         reconnects: () => this.stream.status().reconnects,
+        position: () => this.cursor.position,
         replay: () => this.stream.reconnectFromZero(),
         forgotten: (key) => this.forget(key),
       },

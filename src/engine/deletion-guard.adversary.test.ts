@@ -199,6 +199,7 @@ class AdversarialWorld {
         log: createQuietLog(),
         metrics: createMetrics({ version: "0", revision: "r", nodeVersion: "v0" }),
         isInSync: () => true,
+        position: () => 0n,
         reconnects: () => 0,
         replay: () => undefined,
         enqueue: (key) => void this.waiting.add(key),

@@ -40,8 +40,8 @@ export interface Comparison {
   readonly confirmed: ReadonlySet<string>;
   /** The keys that a list of the control plane does not name. */
   readonly absent: ReadonlySet<string>;
-  /** The ids that the lists name. */
-  readonly listed: ReadonlySet<string>;
+  /** The ids that the lists name, with their versions. */
+  readonly listed: ReadonlyMap<string, bigint>;
 }
 
 /** About once an hour. */
@@ -128,7 +128,8 @@ export class DigestComparison<Spec> {
       )
         confirmed.add(key);
     }
-    const listed = new Set([...lists.values()].flatMap((list) => [...list.keys()]));
+    const listed = new Map<string, bigint>();
+    for (const list of lists.values()) for (const { id, version } of list.values()) listed.set(id, version);
     return { confirmed, absent, listed };
   }
 

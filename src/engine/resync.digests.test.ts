@@ -36,6 +36,8 @@ function setUp(compare: Compare, unknown: readonly string[] = []) {
   );
   for (const key of keys) store.receive({ key, id: key, version: 1n, want: { kind: "apply", spec: "one" } });
   const asked: string[] = [];
+  // Beyond everything, unless a test sets it back.
+  const stream = { position: 100n };
   const guard = new DeletionGuard({ ...deletionLimits, minimumAgeMs: 0 }, clock);
   const resync = new Resync<string>(
     { concurrency: 1 },
@@ -60,6 +62,7 @@ function setUp(compare: Compare, unknown: readonly string[] = []) {
       metrics,
       isInSync: () => true,
       reconnects: () => 0,
+      position: () => stream.position,
       replay: () => undefined,
       enqueue: () => undefined,
       forgotten: () => undefined,
@@ -70,12 +73,16 @@ function setUp(compare: Compare, unknown: readonly string[] = []) {
       ...{ key, ownership: sealed, uid: "u", authority: "absence" },
       createdAt: "2001-01-01T00:00:00Z",
     }).kind;
-  return { resync, store, guard, asked, mayDelete };
+  return { resync, store, guard, asked, mayDelete, stream };
 }
 
-const found = (parts: Partial<Record<keyof Comparison, readonly string[]>>): Compare => {
+const found = (
+  parts: Partial<Record<keyof Comparison, readonly string[]>>,
+  ahead: readonly string[] = [],
+): Compare => {
   const { confirmed = [], absent = [], listed = [] } = parts;
-  return async () => ({ confirmed: new Set(confirmed), absent: new Set(absent), listed: new Set(listed) });
+  const versions = new Map(listed.map((id) => [id, ahead.includes(id) ? 200n : 2n]));
+  return async () => ({ confirmed: new Set(confirmed), absent: new Set(absent), listed: versions });
 };
 
 test("nothing is asked for in sync, and everything counts as present", async () => {
@@ -84,6 +91,22 @@ test("nothing is asked for in sync, and everything counts as present", async () 
   const { asked: checked, corrected } = await resync.pass(never);
   assert.deepEqual([asked, checked, corrected], [[], keys.length, 0]);
   assert.equal(guard.isSuspected("a"), false);
+});
+
+test("what the stream has not reached yet is left to it while it moves, and asked for once it stands still", async () => {
+  const compare = found({ listed: ["new", ...keys] }, ["new", "b"]);
+  const { resync, asked, stream } = setUp(async () => {
+    if (stream.position < 102n) stream.position += 1n;
+    return compare();
+  });
+  await resync.pass(never);
+  assert.deepEqual(asked, ["a", "c", "d"]);
+  asked.length = 0;
+  await resync.pass(never);
+  assert.deepEqual(asked, ["a", "c", "d"]);
+  asked.length = 0;
+  await resync.pass(never);
+  assert.deepEqual(asked, ["a", "b", "c", "d", "new"]);
 });
 
 test("only what differs is asked for, and what a list names and is not known here", async () => {

@@ -60,6 +60,7 @@ function resyncOf(
       log: createQuietLog(),
       metrics: createMetrics({ version: "0", revision: "r", nodeVersion: process.version }),
       isInSync: (key) => inOrder.includes(key),
+      position: () => 0n,
       reconnects: () => 0,
       replay: () => undefined,
       enqueue: (key, priority) => void enqueued.push(`${priority} ${key}`),

@@ -4,6 +4,8 @@
 //   the control plane has none, or comparing fails, it asks for every key.
 // - It compares every key in the cluster and every key in the store. So an object that the control plane lost is
 //   noticed (as a suspicion), and so is one that was never created.
+// - What a list names beyond the stream's position is left to the stream as long as that moves. While it brings thousands of
+//   objects, every one of them differs.
 // - A response goes into the store by the same rules as a message of the stream. A failed request means nothing. A bug
 //   ends the pass, so it is not mistaken for a control plane that is down.
 // - A response that equals the last one byte for byte, as most do, is not parsed again.
@@ -57,6 +59,8 @@ export interface ResyncDeps<Spec> {
   isInSync(key: string): boolean;
   /** How often the stream was opened again after it had ended. */
   reconnects(): number;
+  /** The version that the stream has reached. */
+  position(): bigint;
   /** Reads the stream again from version 0. */
   replay(): void;
   enqueue(key: string, priority: WorkPriority): void;
@@ -79,6 +83,8 @@ interface Asked {
   readonly isDeleted: boolean;
   /** A `not_found` is a suspicion (K5). If the control plane has digests, that takes a list without the object. */
   readonly mayBeAbsent: boolean;
+  /** The stream was here when a list named a later version of it; absent otherwise. */
+  readonly behind?: bigint;
 }
 
 interface Tally {
@@ -173,14 +179,17 @@ export class Resync<Spec> {
   private async compare(every: readonly Asked[], signal: AbortSignal): Promise<Compared> {
     // A control plane with digests names its incarnation, and never loses a Delete without starting a new one.
     const objects = every.filter(({ isDeleted }) => !isDeleted);
+    const position = this.deps.position();
     try {
       const found = await this.deps.comparison?.compare(objects, signal);
       if (found === undefined) return { questions: every, confirmed: [] };
       const others = objects
         .filter(({ key }) => !found.confirmed.has(key))
         .map((one) => ({ ...one, mayBeAbsent: one.mayBeAbsent && found.absent.has(one.key) }));
+      const differing = [...others, ...this.unknownOf(found.listed, objects)];
+      const isAhead = ({ id }: Asked) => (found.listed.get(id) ?? 0n) > position;
       return {
-        questions: [...others, ...this.unknownOf(found.listed, objects)],
+        questions: differing.map((one) => (isAhead(one) ? { ...one, behind: position } : one)),
         confirmed: objects.filter(({ key }) => found.confirmed.has(key)),
       };
     } catch (error) {
@@ -192,10 +201,10 @@ export class Resync<Spec> {
   }
 
   /** Listed objects that nothing here is known of. In the first pass, the stream is about to bring them. */
-  private unknownOf(listed: ReadonlySet<string>, objects: readonly Asked[]): readonly Asked[] {
+  private unknownOf(listed: ReadonlyMap<string, bigint>, objects: readonly Asked[]): readonly Asked[] {
     if (!this.hasPassed) return [];
     const ids = new Set(objects.map(({ id }) => id));
-    const unknown = [...listed].filter((id) => !ids.has(id));
+    const unknown = [...listed.keys()].filter((id) => !ids.has(id));
     if (unknown.length === 0) return [];
     const entries = new Map([...this.deps.store.entries()].map((entry) => [entry.id, entry]));
     return unknown.map((id) => {
@@ -284,7 +293,8 @@ export class Resync<Spec> {
 
   private async ask(asked: Asked, tally: Tally, signal: AbortSignal): Promise<void> {
     const { store, guard, enqueue } = this.deps;
-    const { key, id, isManaged, mayBeAbsent } = asked;
+    const { key, id, isManaged, mayBeAbsent, behind } = asked;
+    if (behind !== undefined && behind !== this.deps.position()) return;
     const question = store.ask(key);
     // In the first pass a response may simply be faster than the stream, which is not a correction.
     const isCorrection = this.hasPassed || store.get(key) !== undefined;

@@ -33,6 +33,11 @@ export class VersionCursor {
   private readonly heap: Unsettled[] = [];
   private readonly settledUpTo = new Map<string, bigint>();
 
+  /** How far the stream has come since the last rewind. */
+  get position(): bigint {
+    return this.received;
+  }
+
   get version(): bigint {
     const lowest = this.heap[0]?.lowest;
     return lowest !== undefined && lowest <= this.received ? lowest - 1n : this.received;
