@@ -2,7 +2,7 @@
 // Streaming, queueing, applying, repairing, deleting, resyncing and reporting are the engine's, the same for all kinds.
 import { isDeepStrictEqual } from "node:util";
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
-import { withTimeout } from "../concurrency/abort.ts";
+import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { CacheChange, CacheEntry } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
@@ -113,6 +113,8 @@ export interface DefinedKind {
   status(): KindStatus;
   /** Grows when an object is added or removed, or its ownership changes. */
   readonly revision: number;
+  /** Grows as long as reading its complete state makes headway. */
+  readonly initial: number;
   /** The cached objects of a kind that krane writes; undefined for other kinds. */
   readonly owned: Iterable<OwnedEntry> | undefined;
   /** Whether these are all: the cache is synced, or the cluster does not have the kind. */
@@ -136,6 +138,9 @@ export function defineKind<T extends KubeObject, P, I extends string>(
     status: () => watched.status(),
     get revision() {
       return watched.cache.revision;
+    },
+    get initial() {
+      return watched.initial;
     },
     get isComplete() {
       return watched.synced || watched.isMissing;
@@ -173,7 +178,7 @@ export function isContentChange<P extends Pick<LiveProjection, "deleting" | "own
 
 /**
  * Resolves when every required watch is synced: with an empty cache, the controller would write everything again.
- * Rejects with the last error of each watch that is not synced.
+ * Rejects with the last error of each watch that is not synced, unless objects still arrive: many take longer.
  */
 export async function whenWatching(
   controller: string,
@@ -183,13 +188,23 @@ export async function whenWatching(
   signal: AbortSignal,
 ): Promise<void> {
   const required = kinds.filter((kind) => kind.required);
-  try {
-    await withTimeout(clock, timeoutMs, signal, async (waiting) => {
-      await Promise.all(required.map((kind) => kind.whenSynced(waiting)));
-    });
-  } catch (cause) {
-    const closed = required.filter((kind) => !kind.synced).map((kind) => kind.status());
-    const reasons = closed.map(({ kind, lastError }) => `${kind}: ${lastError || "no response yet"}`);
-    throw new Error(`controller ${controller} cannot watch ${reasons.join("; ")}`, { cause });
+  const read = () => required.reduce((sum, { initial }) => sum + initial, 0);
+  for (;;) {
+    const before = read();
+    try {
+      await withTimeout(clock, timeoutMs, signal, async (waiting) => {
+        await Promise.all(required.map((kind) => kind.whenSynced(waiting)));
+      });
+      return;
+    } catch (cause) {
+      if (!(cause instanceof DeadlineError) || read() === before)
+        throw notWatching(controller, required, cause);
+    }
   }
+}
+
+function notWatching(controller: string, required: readonly DefinedKind[], cause: unknown): Error {
+  const closed = required.filter((kind) => !kind.synced).map((kind) => kind.status());
+  const reasons = closed.map(({ kind, lastError }) => `${kind}: ${lastError || "no response yet"}`);
+  return new Error(`controller ${controller} cannot watch ${reasons.join("; ")}`, { cause });
 }

@@ -50,6 +50,7 @@ test("kinds that krane does not write are left out, and objects that are not wat
     isComplete: true,
     owned: owned && (objectsOf(owned) as unknown as readonly OwnedEntry[]),
     revision: 0,
+    initial: 0,
     status: () => ({ kind, objects: 0, synced: true, lastError: "" }),
     run: () => assert.fail("a count reads only"),
     whenSynced: () => assert.fail("a count does not wait"),

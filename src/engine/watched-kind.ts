@@ -119,6 +119,11 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     return this.cache.synced;
   }
 
+  /** See Reflector.initial. */
+  get initial(): number {
+    return this.reflector.initial;
+  }
+
   /** The cache is complete, and its watch is open. */
   get isFollowed(): boolean {
     const { synced, lastError } = this.reflector.state();

@@ -62,11 +62,17 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
   private triedAtMs = 0;
   private failures = 0;
   private lagging = 0;
+  private most = 0;
   private lastError: ReflectorState["lastError"];
 
   constructor(options: ReflectorOptions<T, P, I>, deps: ReflectorDeps) {
     this.options = options;
     this.deps = deps;
+  }
+
+  /** The most objects that one attempt to read the complete state has brought. It grows as long as that makes headway. */
+  get initial(): number {
+    return this.most;
   }
 
   state(): ReflectorState {
@@ -110,7 +116,13 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
 
   private async list(signal: AbortSignal): Promise<void> {
     const { kind, selection = {}, cache } = this.options;
-    const whole = await listAll(this.deps.api, kind, selection, (object) => cache.entryOf(object), signal);
+    let read = 0;
+    const keep = (object: T) => {
+      read += 1;
+      this.most = Math.max(this.most, read);
+      return cache.entryOf(object);
+    };
+    const whole = await listAll(this.deps.api, kind, selection, keep, signal);
     this.takeWhole(whole.items, whole.resourceVersion);
   }
 
@@ -163,6 +175,7 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
     const entry = this.options.cache.entryOf(event.object);
     if (event.type === "DELETED") initial.delete(entry.key);
     else initial.set(entry.key, entry);
+    this.most = Math.max(this.most, initial.size);
     return false;
   }
 
