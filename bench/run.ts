@@ -12,6 +12,8 @@ import { kubeCacheBenchmark } from "./kube-cache.ts";
 import { kubeClientBenchmark } from "./kube-client.ts";
 import { kubeWatchBenchmark } from "./kube-watch.ts";
 import { nodeBenchmark } from "./node.ts";
+import { resyncBenchmark } from "./resync.ts";
+import { scaleBenchmark } from "./scale.ts";
 import { secretsBenchmark } from "./secrets.ts";
 import { serverBenchmark } from "./server.ts";
 import { startUpBenchmark } from "./start-up.ts";
@@ -27,6 +29,8 @@ const benchmarks: readonly Benchmark[] = [
   deploymentsBenchmark,
   isolationBenchmark,
   vaultBenchmark,
+  resyncBenchmark,
+  scaleBenchmark,
   secretsBenchmark,
   serverBenchmark,
   dashboardBenchmark,

@@ -4,7 +4,7 @@
 // were killed. The raw limit of the first is a notification from the same database to a
 // client that only waits for it.
 import { once, setMaxListeners } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ClientConfig } from "pg";
@@ -21,7 +21,9 @@ import { freePort } from "../test/support/krane-process.ts";
 import { createQuietLog } from "../test/support/quiet-log.ts";
 import { createStoreAdmin, type StoreAdmin } from "../test/support/store-admin.ts";
 import type { Benchmark } from "./benchmark.ts";
-import { cpuSeconds, databaseUrl, startServer } from "./server-process.ts";
+import { measureRegions } from "./server/many-regions.ts";
+import { type ServerPlace, serverFiles, writeServerFiles } from "./server/server-place.ts";
+import { cpuSeconds, startServer } from "./server-process.ts";
 import { percentile } from "./statistics.ts";
 
 const clients = 200;
@@ -46,7 +48,8 @@ export const serverBenchmark: Benchmark = {
       try {
         await store.registerRegion(region);
         const admin = createStoreAdmin(store, { clock: deps.clock, by: "bench" });
-        return await measure(admin, postgres.config, folder, signal);
+        const place = { admin, database: postgres.config, folder };
+        return [...(await measure(place, signal)), ...(await measureRegions(place, signal))];
       } finally {
         await close();
       }
@@ -58,16 +61,13 @@ export const serverBenchmark: Benchmark = {
 };
 
 async function measure(
-  admin: StoreAdmin,
-  database: ClientConfig,
-  folder: string,
+  { admin, database, folder }: ServerPlace,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  await writeFile(join(folder, "database.url"), databaseUrl(database), { mode: 0o600 });
-  await writeFile(join(folder, "tokens"), `${region} ${token}\n`, { mode: 0o600 });
+  await writeServerFiles(folder, database, new Map([[region, token]]));
   const ports = [await freePort(), await freePort()];
-  const files = { "database-url-file": "database.url", "agent-tokens-file": "tokens" };
-  const start = () => Promise.all(ports.map((each) => startServer({ folder, files, port: each }, signal)));
+  const start = () =>
+    Promise.all(ports.map((port) => startServer({ folder, files: serverFiles, port }, signal)));
   const began = performance.now();
   for (let number = 0; number < deployments; number++) await change(admin, number, "first");
   const writeSeconds = (performance.now() - began) / 1_000;

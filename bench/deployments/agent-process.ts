@@ -31,6 +31,8 @@ export interface AgentProcess {
   readonly url: string;
   cpuSeconds(): number;
   peakMb(): number;
+  /** Resident now. */
+  residentMb(): number;
   stop(): Promise<void>;
 }
 
@@ -90,8 +92,13 @@ export async function startAgent(
     throw new Error(`the agent did not start: ${complaint()}\n${log()}`, { cause: error });
   }
   const pid = child.pid ?? 0;
-  const url = `http://127.0.0.1:${rpcPort}`;
-  return { url, cpuSeconds: () => cpuSecondsOf(pid), peakMb: () => peakMbOf(pid), stop };
+  return {
+    url: `http://127.0.0.1:${rpcPort}`,
+    cpuSeconds: () => cpuSecondsOf(pid),
+    peakMb: () => memoryMbOf(pid, "VmHWM"),
+    residentMb: () => memoryMbOf(pid, "VmRSS"),
+    stop,
+  };
 }
 
 function lastWordsOf(output: Readable): () => string {
@@ -130,7 +137,7 @@ function cpuSecondsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / jiffiesPerSecond;
 }
 
-function peakMbOf(pid: number): number {
+function memoryMbOf(pid: number, line: "VmHWM" | "VmRSS"): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+  return Number(new RegExp(`${line}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024;
 }
