@@ -83,6 +83,7 @@ const idLabels = {
   deployment: labelKeys.deploymentId,
   sentinel: labelKeys.sentinelId,
   policy: labelKeys.networkPolicyId,
+  route: labelKeys.routeId,
 } as const;
 
 export interface OrderedObject {

@@ -24,4 +24,5 @@ export const placesOfKinds: Readonly<Record<KindName, readonly [plural: string, 
   deployment: ["replicasets", "apps"],
   sentinel: ["deployments", "apps"],
   policy: ["ciliumnetworkpolicies", "cilium.io"],
+  route: ["services", ""],
 };

@@ -146,7 +146,7 @@ function controlPlaneProblems({ stream, breaker }: ControllerStatus): readonly s
   return problems;
 }
 
-/** Kept short: a long response is truncated, and three controllers watch eight kinds. */
+/** Kept short: a long response is truncated, and four controllers watch ten kinds. */
 function kubernetesProblems({ caches }: ControllerStatus): readonly string[] {
   const closed = caches
     .filter(({ synced, lastError }) => !synced || lastError !== "")

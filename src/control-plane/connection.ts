@@ -45,6 +45,8 @@ import { type ConnectionLimits, createHttpLink, defaultLimits, type Link } from 
 /** The RPCs of a kind of desired state. A kind's descriptor implements it. */
 export interface WireKind<State extends DescMessage = DescMessage, Report extends DescMessage = DescMessage> {
   readonly rpcs: KindRpcs<State, Report>;
+  /** Older control planes do not have its RPCs. Its controller then rests. */
+  readonly isAddition?: true;
 }
 
 export interface KindRpcs<State extends DescMessage, Report extends DescMessage> {

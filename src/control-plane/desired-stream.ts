@@ -14,6 +14,7 @@
 //   reading it, its version is unknown, and a guess could skip other versions permanently (K2). It is logged as an error
 //   instead. The resync still corrects known objects, because it asks for each one; only new objects behind that message
 //   have to wait. A message above the size limit ends one connection at most; see large-messages.ts.
+// - The stream of a kind that the control plane is too old for is opened again about once a minute, silently.
 import { linkSignals } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
@@ -55,8 +56,13 @@ const turnMs = 4;
 
 const warnEveryMs = 60_000;
 
+/** An upgraded control plane usually ends the connection, but a proxy may keep it. */
+const unsupportedMs = { min: 30_000, max: 60_000 };
+
 export interface DesiredSource<S> {
   readonly controller: string;
+  /** Of a kind that older control planes do not have. Default false. */
+  readonly isAddition?: boolean | undefined;
   open(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<S>;
   /** Called for each connection (K2). */
   cursor(): bigint;
@@ -73,7 +79,8 @@ export interface DesiredSource<S> {
 }
 
 export interface StreamStatus {
-  readonly state: "idle" | "connecting" | "open" | "waiting" | "stopped";
+  /** "unsupported": the control plane is too old for this kind. */
+  readonly state: "idle" | "connecting" | "open" | "waiting" | "unsupported" | "stopped";
   /** Wall time at which the state was entered. */
   readonly sinceMs: number;
   /** How often the stream was reopened after it had ended. */
@@ -155,6 +162,10 @@ class ReconnectingStream<S> implements DesiredStream {
           await sleep(this.deps.clock, this.replayDelayMs, signal).catch(() => undefined);
         this.replayDelayMs = 0;
         if (ended === "aborted" || signal.aborted) continue;
+        if (this.isUnsupported(ended)) {
+          await this.rest(signal);
+          continue;
+        }
         if (achievedSomething(ended)) restartedAtOnce = false;
         let delayMs = this.delay.afterMs(ended);
         if (ended.code === "out_of_range") {
@@ -180,7 +191,8 @@ class ReconnectingStream<S> implements DesiredStream {
     this.fromZero = false;
     const linked = linkSignals(signal);
     this.endConnection = () => linked.abort();
-    this.enter("connecting");
+    // Until it is open: an attempt is no news.
+    if (this.current.state !== "unsupported") this.enter("connecting");
     const proof = clock.setTimer(provenByPingsMs, () => this.enter("open"));
     const tellSign = () => this.source.onSign?.();
     const promise = clock.setTimer(promisingMs, () => notify(tellSign));
@@ -220,6 +232,22 @@ class ReconnectingStream<S> implements DesiredStream {
       linked.abort();
       await states?.return?.().catch(() => undefined);
     }
+  }
+
+  private isUnsupported({ code, broughtMessages }: EndedConnection): boolean {
+    return code === "unimplemented" && this.source.isAddition === true && !broughtMessages;
+  }
+
+  private async rest(signal: AbortSignal): Promise<void> {
+    const { clock, random, log } = this.deps;
+    if (this.current.state !== "unsupported") {
+      this.enter("unsupported");
+      log?.info("the control plane is too old for this kind of object; trying again later", {
+        controller: this.source.controller,
+      });
+    }
+    const delayMs = uniform(random, unsupportedMs.min, unsupportedMs.max);
+    await sleep(clock, delayMs, signal).catch(() => undefined);
   }
 
   /** `version`: where the connection resumed, if it delivered nothing. */

@@ -178,6 +178,8 @@ function streamText(controller: ControllerStatus, isConnected: boolean): string 
       return isConnected ? "open" : `connecting${because}`;
     case StreamStatus_State.BACKING_OFF:
       return `waiting to reconnect${because}`;
+    case StreamStatus_State.UNSUPPORTED:
+      return "unsupported";
     default:
       return "not open";
   }

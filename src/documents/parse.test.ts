@@ -203,11 +203,11 @@ test("a document of another program or of no known kind is named as such, and no
     'a.yaml:1: apiVersion must be krane/v1, but is "apps/v1"; Kubernetes manifests are for kubectl',
   ]);
   assert.deepEqual(complaints("apiVersion: krane/v1\nkind: deployments\nimage: 3\n"), [
-    'a.yaml:2: kind must be App, Deployment, Sentinel, Policy or Environment, but is "deployments"; did you mean Deployment?',
+    'a.yaml:2: kind must be App, Deployment, Sentinel, Policy, Route or Environment, but is "deployments"; did you mean Deployment?',
   ]);
   assert.deepEqual(complaints("kind: [1]\n"), [
     "a.yaml:1: apiVersion must be krane/v1, but is absent",
-    "a.yaml:1: kind must be App, Deployment, Sentinel, Policy or Environment, but is no text",
+    "a.yaml:1: kind must be App, Deployment, Sentinel, Policy, Route or Environment, but is no text",
   ]);
   assert.deepEqual(complaints("just words\n"), ["a.yaml:1: the document must be a mapping, but is text"]);
   assert.deepEqual(complaints("# nothing\n---\n"), ["a.yaml:1: holds no document"]);

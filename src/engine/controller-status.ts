@@ -31,6 +31,7 @@ const streamStates: Readonly<Record<StreamStatus["state"], StreamStatus_State>> 
   connecting: StreamStatus_State.CONNECTING,
   open: StreamStatus_State.OPEN,
   waiting: StreamStatus_State.BACKING_OFF,
+  unsupported: StreamStatus_State.UNSUPPORTED,
   stopped: StreamStatus_State.STOPPED,
 };
 

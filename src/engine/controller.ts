@@ -402,6 +402,7 @@ export class Controller<
     return createDesiredStream(
       {
         controller: kind.controller,
+        isAddition: kind.isAddition,
         open: (version, signal) => {
           store.opened();
           return controlPlane.watch(kind, version, signal);
@@ -463,7 +464,9 @@ export class Controller<
     for (;;) {
       const startedMs = clock.nowMs();
       this.reporter.resendDue();
-      this.lastResync = await this.resync.pass(signal);
+      // A control plane that is too old for the kind has none of its objects.
+      const isSupported = this.stream.status().state !== "unsupported";
+      if (isSupported) this.lastResync = await this.resync.pass(signal);
       this.seals.measure();
       await sleep(clock, Math.max(0, startedMs + everyMs - clock.nowMs()), signal);
     }

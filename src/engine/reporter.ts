@@ -20,6 +20,7 @@ import type { Clock } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
 import type { ControlPlane, WireKind } from "../control-plane/connection.ts";
+import { ControlPlaneError } from "../control-plane/error.ts";
 import { createReportOrders, type ReportingOptions } from "../control-plane/report-order.ts";
 import type { Leadership } from "../kube/leadership.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -258,7 +259,15 @@ export function createReportSender<Report extends DescMessage>(
 ): (report: MessageInitShape<Report>, signal: AbortSignal) => Promise<void> {
   const term = () => BigInt(leadership?.term?.number ?? 0);
   const nextOrder = createReportOrders(options && { ...options, term }, clock.wallMs());
-  return (report, signal) => controlPlane.report(kind, report, signal, nextOrder());
+  return async (report, signal) => {
+    try {
+      await controlPlane.report(kind, report, signal, nextOrder());
+    } catch (error) {
+      // A control plane that is too old for the kind needs no reports on it.
+      const isUnsupported = error instanceof ControlPlaneError && error.code === "unimplemented";
+      if (!kind.isAddition || !isUnsupported) throw error;
+    }
+  };
 }
 
 interface ReportBreakerDeps {

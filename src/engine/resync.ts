@@ -194,6 +194,7 @@ export class Resync<Spec> {
       };
     } catch (error) {
       if (isAbort(error, signal) || !(error instanceof ControlPlaneError)) throw error;
+      if (error.code === "unimplemented") return { questions: every, confirmed: [] };
       const { controller, log } = this.deps;
       log.warn("comparing digests failed; requesting every object", { controller, error });
       return { questions: every.map((one) => ({ ...one, mayBeAbsent: false })), confirmed: [] };

@@ -118,7 +118,7 @@ describe("health checks", () => {
         rejects: "connection refused",
         throws: "bad address",
         wordless: "failed",
-        endless: "x".repeat(200),
+        endless: "x".repeat(300),
       },
     });
     assert.equal((await ask("/health/live")).body, '{"status":"ok"}\n');

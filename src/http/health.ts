@@ -28,7 +28,8 @@ export interface Health {
 }
 
 const checkTimeoutMs = 500;
-const reasonCharsMax = 200;
+/** The four controllers of an agent name what they cannot watch in about 250. */
+const reasonCharsMax = 300;
 
 export function createHealth(checks: ReadonlyMap<string, HealthCheck>, deps: HealthDeps): Health {
   let phase: HealthPhase = "not started";

@@ -30,6 +30,7 @@ export type ColumnName =
   | "phase"
   | "image"
   | "deployment"
+  | "leads"
   | "version"
   | "environment"
   | "restarts"

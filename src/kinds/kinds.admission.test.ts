@@ -5,10 +5,13 @@ import { test } from "node:test";
 import type { PodTemplateSpec } from "kubernetes-types/core/v1.js";
 import { admits, type Connection, type Endpoint } from "../../test/support/cilium-evaluator.ts";
 import { deploymentSpec } from "../../test/support/deployment-messages.ts";
+import { routeSpec } from "../../test/support/route-messages.ts";
 import { sentinelSpec } from "../../test/support/sentinel-messages.ts";
+import { ApplyRoute_Expose as Expose } from "../gen/ctrl/v1/route_pb.ts";
 import type { KubeObject } from "../kube/types.ts";
 import { desiredIngressPolicy } from "./deployment/ingress-policy.ts";
 import { desiredPodTemplate } from "./deployment/pod-template.ts";
+import { desiredPolicy } from "./route/desired.ts";
 import { desiredGossipPolicy } from "./sentinel/desired.ts";
 import { desiredSentinelTemplate } from "./sentinel/pod-template.ts";
 
@@ -132,4 +135,51 @@ test("all policies together admit to each pod what its own admit", () => {
     assert.deepEqual(admitted(all, podNamed(name)), admitted(gossipPolicies, podNamed(name)));
   for (const { name } of workloads)
     assert.deepEqual(admitted(all, podNamed(name)), admitted(ingressPolicies, podNamed(name)));
+});
+
+const routeTo = (expose: Expose, ...backends: readonly { deploymentId: string; port: number }[]) => {
+  const owner = { k8sNamespace: "acme", ...acmeLive };
+  const [first] = backends;
+  return desiredPolicy(
+    routeSpec({ ...owner, deploymentId: first?.deploymentId ?? "", backends: [...backends], expose }),
+  );
+};
+const toWeb = { deploymentId: "d_1", port: 8080 };
+const sentinelsOf = (open: readonly number[]) =>
+  ["se_1", "se_2"].flatMap((caller) => open.map((port) => `${caller} ${port}/TCP`));
+const withRoute = (policy: KubeObject) => [...gossipPolicies, ...ingressPolicies, policy];
+
+test("a route for its environment admits the deployments of that, to its backend and on its port, and nobody else", () => {
+  const policies = withRoute(routeTo(Expose.ENVIRONMENT, toWeb));
+  assert.deepEqual(admitted(policies, podNamed("d_1")), [
+    ...sentinelsOf([3000, 8080]),
+    "d_1 8080/TCP",
+    "d_2 8080/TCP",
+  ]);
+});
+
+test("a route for the cluster admits every pod, to its backend and on its port", () => {
+  const policies = withRoute(routeTo(Expose.CLUSTER, toWeb));
+  const others = pods.filter(({ name }) => !["se_1", "se_2"].includes(name));
+  const lines = admitted(policies, podNamed("d_1"));
+  assert.deepEqual(
+    new Set(lines),
+    new Set([...sentinelsOf([3000, 8080]), ...others.map(({ name }) => `${name} 8080/TCP`)]),
+  );
+});
+
+test("a route opens nothing that is not its backend, and one for nobody, without backends or to another environment nothing", () => {
+  const before = [...gossipPolicies, ...ingressPolicies];
+  for (const policy of [
+    routeTo(Expose.CLUSTER, toWeb),
+    routeTo(Expose.UNSPECIFIED, toWeb),
+    routeTo(Expose.CLUSTER),
+    routeTo(Expose.CLUSTER, { deploymentId: "d_3", port: 9000 }),
+  ])
+    for (const { name } of [...sentinels, ...workloads]) {
+      if (name === "d_1") continue;
+      assert.deepEqual(admitted([...before, policy], podNamed(name)), admitted(before, podNamed(name)), name);
+    }
+  for (const policy of [routeTo(Expose.UNSPECIFIED, toWeb), routeTo(Expose.CLUSTER)])
+    assert.deepEqual(admitted([...before, policy], podNamed("d_1")), admitted(before, podNamed("d_1")));
 });

@@ -4,6 +4,7 @@ import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
 import { deploymentKind } from "./deployment/kind.ts";
 import type { Kind } from "./kind.ts";
 import { policyKind } from "./policy/kind.ts";
+import { routeKind } from "./route/kind.ts";
 import { sentinelKind } from "./sentinel/kind.ts";
 
 /** In the order in which objects are listed. */
@@ -11,6 +12,7 @@ export const kinds = {
   deployment: deploymentKind,
   sentinel: sentinelKind,
   policy: policyKind,
+  route: routeKind,
 } as const;
 
 type Kinds = typeof kinds;

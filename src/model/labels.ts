@@ -18,6 +18,7 @@ export const labelKeys = {
   buildId: "unkey.com/build.id",
   sentinelId: "unkey.com/sentinel.id",
   networkPolicyId: "unkey.com/networkpolicy.id",
+  routeId: "unkey.com/route.id",
   /** On krane's own records: the controller and the region that they belong to. */
   controller: "krane.unkey.com/controller",
   region: "krane.unkey.com/region",
@@ -31,6 +32,7 @@ export const components = {
   sentinel: "sentinel",
   ciliumNetworkPolicy: "ciliumnetworkpolicy",
   gossipLan: "gossip-lan",
+  route: "route",
   pullSecret: "pull-secret",
   /** The keys that krane seals with. */
   seal: "seal",

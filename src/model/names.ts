@@ -26,6 +26,8 @@ export const gossipSuffix = "-gossip-lan";
 
 /** The prefix of the ingress policies that krane makes, one per environment; 16 hexadecimal digits follow. */
 export const ingressPolicyPrefix = "allow-sentinel-ingress-";
+/** The prefix of the policies that krane makes for routes; the name of the route follows. */
+export const routePolicyPrefix = "allow-route-ingress-";
 const ingressPolicyName = new RegExp(`^${ingressPolicyPrefix}[0-9a-f]{16}$`);
 
 /**
@@ -33,7 +35,8 @@ const ingressPolicyName = new RegExp(`^${ingressPolicyPrefix}[0-9a-f]{16}$`);
  * conflict, and would overwrite each other forever.
  */
 export function isOwnPolicyName(namespace: string, name: string): boolean {
-  return namespace === sentinelNamespace ? name.endsWith(gossipSuffix) : ingressPolicyName.test(name);
+  if (namespace === sentinelNamespace) return name.endsWith(gossipSuffix);
+  return ingressPolicyName.test(name) || name.startsWith(routePolicyPrefix);
 }
 
 /** The namespaces of krane itself. */

@@ -2,6 +2,7 @@
 import { clone } from "@bufbuild/protobuf";
 import { type App, AppSchema } from "../gen/krane/admin/v1/app_pb.ts";
 import {
+  type AppKind,
   appNameTaken,
   appNews,
   assertNoApp,
@@ -12,24 +13,40 @@ import {
   removalOfApp,
   rowChanges,
   withVersion,
+  writing,
 } from "./apps/app-rules.ts";
 import { isActive } from "./apps/releases.ts";
 import { type Region, storedObject } from "./memory-region.ts";
 import type { AppFacts, Author, ChangeAppOptions, ChangedApp, DecideApp, Row } from "./store.ts";
 
-/** How rows are written: all of them, or none if one is refused. */
-export type WriteRows = (changes: readonly RowChange[], dryRun: boolean) => readonly Row<"deployment">[];
+/** Throws if the row is refused; what it returns writes it. So all rows are written, or none. */
+export type PrepareRow = <K extends AppKind>(change: RowChange<K>, dryRun: boolean) => () => WrittenRow;
+
+export interface WrittenRow {
+  readonly kind: AppKind;
+  readonly row: Row<AppKind>;
+}
+
+/** The deployments among written rows whose deletion that orders. */
+export function stoppedDeployments(written: readonly WrittenRow[]): readonly Row<"deployment">[] {
+  return written.flatMap(({ kind, row }) =>
+    // A row written under a kind is a row of that kind.
+    kind === "deployment" && row.desired === "stopped" ? [row as Row<"deployment">] : [],
+  );
+}
 
 export function appFacts(region: Region, id: string, environmentId?: string): AppFacts {
   const { apps, environments } = region;
   const app = apps.get(id);
   const rows = region.tables.deployment.current().filter((row) => row.appId === id);
   const running = rows.filter(({ desired }) => desired !== "stopped");
+  const route = region.tables.route.current().find((row) => row.appId === id && row.desired !== "stopped");
   return {
     app: app && clone(AppSchema, app),
     deployments: running
       .sort((a, b) => (a.id < b.id ? -1 : 1))
       .map((row) => storedObject(region, "deployment", row)),
+    ...(route && { route: storedObject(region, "route", route) }),
     environment: environments.get(environmentOfApp(app) ?? environmentId ?? ""),
     leftIds: app === undefined ? rows.map((row) => row.id) : [],
   };
@@ -41,16 +58,17 @@ export function changeApp(
   decide: DecideApp,
   author: Author,
   { dryRun = false, environmentId }: ChangeAppOptions,
-  writeRows: WriteRows,
+  prepare: PrepareRow,
 ): ChangedApp {
   const facts = appFacts(region, id, environmentId);
   const before = facts.app;
   const wanted = decide(facts);
-  const rows = facts.deployments.map(({ row }) => row);
   if (wanted === undefined) return { before, after: before, stopped: [] };
   if (wanted !== "removed") checkName(region, id, wanted);
-  const written = writeRows(rowChanges(id, wanted, rows), dryRun);
-  const stopped = written.filter(({ desired }) => desired === "stopped");
+  const writes = rowChanges(id, wanted, facts).map((change) =>
+    writing(change, (each) => prepare(each, dryRun)),
+  );
+  const stopped = stoppedDeployments(writes.map((write) => write()));
   if (wanted === "removed") {
     if (before !== undefined && !dryRun) {
       region.apps.delete(id);

@@ -22,7 +22,7 @@ test("a cleared region is known, empty, and counts from the beginning", async ()
   const empty = { rows: [], counter: 0n, isFull: false };
   assert.deepEqual(await store.changesSince(region, "deployment", 0n, 10), empty);
   assert.deepEqual(await store.agents(), [
-    { region, newestVersion: 0n, newestOfKind: { deployment: 0n, sentinel: 0n, policy: 0n } },
+    { region, newestVersion: 0n, newestOfKind: { deployment: 0n, sentinel: 0n, policy: 0n, route: 0n } },
   ]);
   assert.deepEqual(await store.history(region, { limit: 10 }), []);
   assert.equal(await store.put(region, "deployment", deployment("b"), author), 1n);

@@ -371,17 +371,15 @@ export class MemoryStore extends DesiredChanges implements Store {
     author: Author,
     options: ChangeAppOptions = {},
   ): Promise<ChangedApp> {
-    return changeApp(this.region(region), id, decide, author, options, (changes, dryRun) => {
-      const rows = changes.map((change) => {
-        const row = { id: change.id, ...change.decide(this.table(region, "deployment").get(change.id)) };
-        this.checkRow(region, "deployment", row);
-        return row;
-      });
-      return rows.map((row) => {
-        const after = { ...row, version: dryRun ? 0n : this.insert(region, "deployment", row, author) };
-        if (!dryRun) this.stopOwnedBy(region, "deployment", after, author);
-        return after;
-      });
+    return changeApp(this.region(region), id, decide, author, options, (change, dryRun) => {
+      const { kind } = change;
+      const row = { id: change.id, ...change.decide(this.table(region, kind).get(change.id)) };
+      this.checkRow(region, kind, row);
+      return () => {
+        const after = { ...row, version: dryRun ? 0n : this.insert(region, kind, row, author) };
+        if (!dryRun) this.stopOwnedBy(region, kind, after, author);
+        return { kind, row: after };
+      };
     });
   }
 

@@ -31,6 +31,14 @@ const specs = {
     ciliumNetworkPolicyId: "p_1",
     policy: new Uint8Array(10_000),
   }),
+  route: createSpec("route", {
+    k8sNamespace: "acme",
+    k8sName: "web",
+    routeId: "rt_1",
+    backends: Array.from({ length: 100 }, (_, index) => ({
+      deploymentId: `d_${index}-${long.slice(0, 90)}`,
+    })),
+  }),
 };
 
 function rowOf<K extends KindName>(kind: K): Row<K> {

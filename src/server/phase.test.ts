@@ -23,7 +23,12 @@ import type { Row, StoredObject } from "./store.ts";
 type StatusInit = Exclude<MessageInitShape<typeof ObjectStatusSchema>, { $typeName: string }>;
 type StreamInit = { cursor?: bigint; settledUpTo?: bigint; unsettled?: bigint[] };
 
-const controllers = { deployment: "deployments", sentinel: "sentinels", policy: "cilium" } as const;
+const controllers = {
+  deployment: "deployments",
+  sentinel: "sentinels",
+  policy: "cilium",
+  route: "routes",
+} as const;
 
 /** One that has tried in vain to report what runs, and has given up for a while. */
 function heldBack(kind: KindName, state: Breaker) {

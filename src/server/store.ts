@@ -45,7 +45,7 @@ export interface Row<K extends KindName> {
   readonly deploymentId?: string;
   /** Of its content, for digests; absent on a row that was never stored. */
   readonly contentHash?: Uint8Array;
-  /** The app that it is a release of. */
+  /** The app that it is a release or the route of. */
   readonly appId?: string;
 }
 
@@ -225,6 +225,8 @@ export interface AppFacts {
   readonly app: App | undefined;
   /** Its deployments that are desired, ordered by id. */
   readonly deployments: readonly StoredObject<"deployment">[];
+  /** Its route, if that is desired. */
+  readonly route?: StoredObject<"route"> | undefined;
   /** The environment that it belongs to; undefined if that does not exist. */
   readonly environment: StoredEnvironment | undefined;
   /** The ids of deployments of a deleted app with the same id; empty if the app exists. */
@@ -451,7 +453,7 @@ export interface Store {
 
   /**
    * Decided on the current app and its deployments. Its desired deployments become those of its releases that have not
-   * ended, in the same transaction. A change without effect takes no version. Rejects with `name_taken` if another app
+   * ended, and its route leads to the current one, in the same transaction. A change without effect takes no version. Rejects with `name_taken` if another app
    * has the name, or another deployment that of a release.
    */
   changeApp(

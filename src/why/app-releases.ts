@@ -1,5 +1,5 @@
 // Picks the releases of an app that say how it is.
-import type { AppView, ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
+import { type AppView, type ObjectView, ObjectView_Phase as Phases } from "../gen/krane/admin/v1/admin_pb.ts";
 import { Release_Phase as Phase, type Release } from "../gen/krane/admin/v1/app_pb.ts";
 import { isReleaseOf } from "../kinds/deployment/release-names.ts";
 
@@ -19,6 +19,19 @@ export interface ShownReleases {
   readonly starting: ShownRelease | undefined;
   /** The newest one, if it failed and the app was not changed back to the current one. */
   readonly failed: ShownRelease | undefined;
+}
+
+/**
+ * Whether the name of the app leads to its current release: "none" without a route or a current release. It has moved
+ * where the agent saw it, also while something else about the route is not applied yet.
+ */
+export function trafficOf(view: AppView): "none" | "moved" | "moving" | "refused" {
+  const { route } = view;
+  const { current } = releasesOf(view);
+  if (route === undefined || current === undefined) return "none";
+  if (route.phase === Phases.FAILED) return "refused";
+  const { exists = false, deploymentId = "" } = route.route ?? {};
+  return exists && deploymentId === current.release.template?.deploymentId ? "moved" : "moving";
 }
 
 export function releasesOf({ app, deployments }: AppView): ShownReleases {

@@ -2,7 +2,7 @@
 // the current one. Pure.
 import { type AgentView, type AppView, ObjectKind, type ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 import { isReleaseOf } from "../kinds/deployment/release-names.ts";
-import { releasesOf } from "./app-releases.ts";
+import { releasesOf, trafficOf } from "./app-releases.ts";
 import { explain } from "./explain.ts";
 import type { Cause, Explanation } from "./explanation.ts";
 import { remedyOf } from "./remedies.ts";
@@ -49,7 +49,25 @@ export function explainApp(view: AppView, agent: AgentView, nowMs: number): Expl
       remedy: remedyOf(cause, facts),
     };
   }
-  return inner(current?.deployment);
+  return withTraffic(inner(current?.deployment), view, agent, nowMs);
+}
+
+/** Nobody reaches a release by the name of the app before its route leads there. */
+function withTraffic(answer: Explanation, view: AppView, agent: AgentView, nowMs: number): Explanation {
+  const { route } = view;
+  const { current } = releasesOf(view);
+  if (route === undefined || current === undefined || answer.cause !== "all-well") return answer;
+  if (trafficOf(view) === "moved")
+    return { ...answer, summary: `${answer.summary} Traffic is at release ${current.number}.` };
+  const asked = { kind: ObjectKind.ROUTE, name: route.ref?.id ?? "" };
+  const moved = explain({ asked, object: route, agent }, nowMs);
+  const isThere =
+    route.route?.exists === true && route.route.deploymentId === current.release.template?.deploymentId;
+  const state = isThere
+    ? "has the traffic, but its route is not up to date"
+    : "is current, but its traffic has not moved there";
+  const summary = `Release ${current.number} ${state}: ${moved.summary}`;
+  return { ...moved, summary };
 }
 
 /** Whether it is paused on something else than was applied. */

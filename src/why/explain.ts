@@ -28,12 +28,14 @@ import {
   StreamStatus_State as Stream,
 } from "../gen/krane/v1/agent_pb.ts";
 import { isAboutOlderPods } from "../kinds/deployment/failing.ts";
+import { kindOfObject } from "../kinds/kinds.ts";
 import { viewOf } from "../kinds/object-view.ts";
 import { podsText } from "../kinds/workload-view.ts";
 import type { Cause, Explanation } from "./explanation.ts";
 import { controllerOf, type Facts, factsOf } from "./facts.ts";
 import { olderPods } from "./older-pods.ts";
 import { type RemedyFacts, remedyOf } from "./remedies.ts";
+import { servesKind } from "./served-kinds.ts";
 import { ago, appliedText, desiredText, differencesOf, liveText, weakPodReason } from "./sides.ts";
 import { heardAtMs, isSilent } from "./silence.ts";
 
@@ -143,8 +145,11 @@ function withField({ reason, fieldPath = "" }: ObjectStatus): string {
 }
 
 function judgeArrival(facts: Facts): Verdict | undefined {
-  const { object, controller, earlierTrouble } = facts;
+  const { object, controller, earlierTrouble, agent } = facts;
   if (object.settled) return undefined;
+  const kind = kindOfObject(object.ref?.kind)?.name;
+  if (agent.state !== undefined && kind !== undefined && !servesKind(kind, agent.state))
+    return { cause: "agent-too-old" };
   const { stream } = controller ?? {};
   if (stream !== undefined && stream.state !== Stream.OPEN)
     return {
@@ -350,6 +355,8 @@ const summaries: Readonly<
   unauthenticated: "The cluster rejects the agent's credentials.",
   forbidden: "krane lacks a permission in the cluster.",
   retrying: "The last attempt failed; the agent retries.",
+  "agent-too-old": ({ agent, object }) =>
+    `The agent of region ${agent.region} is too old for ${kindOfObject(object.ref?.kind)?.plural ?? "it"}.`,
   "stream-down": ({ object }) =>
     `The agent is not connected to the control plane and has not received version ${object.version}.`,
   "not-settled": ({ object, controller }) => {

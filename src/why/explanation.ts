@@ -47,6 +47,8 @@ export const causes = [
   "forbidden",
   /** The last attempt failed for another reason and is retried. */
   "retrying",
+  /** The agent is of a version that does not have this kind of object. */
+  "agent-too-old",
   /** The agent's stream from the control plane is down. */
   "stream-down",
   /** The agent has not applied the newest version yet. */

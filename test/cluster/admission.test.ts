@@ -12,7 +12,7 @@ import { projectFiles, readProjectFile } from "../support/project-files.ts";
 
 const cluster = clusterUnderTest();
 const administrator = createManifestApplier(cluster);
-const golden = projectFiles(/^testdata\/(deployment|sentinel|policy)\/[\w-]+\/manifests\.json$/).map(
+const golden = projectFiles(/^testdata\/(deployment|sentinel|policy|route)\/[\w-]+\/manifests\.json$/).map(
   (name) => ({
     name,
     manifests: JSON.parse(readProjectFile(name).replace("other-audience", "krane")) as readonly KubeObject[],
@@ -339,6 +339,12 @@ const attacks: readonly Attack[] = [
   ],
   ["a Service that takes over an address", "Service", { "spec|externalIPs": ["192.0.2.1"] }, inside],
   ["a Service for the world", "Service", { "spec|type": "LoadBalancer" }, inside],
+  [
+    "a Service for the pods of others",
+    "Service",
+    { "metadata|namespace": "acme", "spec|selector": { app: "theirs" } },
+    /outside the sentinel namespace must select pods of deployments/,
+  ],
 ];
 
 for (const [what, kind, changes, reason] of attacks)

@@ -13,6 +13,7 @@ import { readState } from "../../src/engine/desired-message.ts";
 import type { EngineKind } from "../../src/engine/engine-kind.ts";
 import { CiliumNetworkPolicyStateSchema } from "../../src/gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { DeploymentStateSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { RouteStateSchema } from "../../src/gen/ctrl/v1/route_pb.ts";
 import { SentinelStateSchema } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { allKinds, kinds } from "../../src/kinds/kinds.ts";
@@ -29,6 +30,7 @@ import {
 import { applyDeployment, utf8 } from "../support/deployment-messages.ts";
 import { eventually } from "../support/eventually.ts";
 import { applyPolicy } from "../support/policy-messages.ts";
+import { applyRoute } from "../support/route-messages.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";
 
 const never = new AbortController().signal;
@@ -146,6 +148,7 @@ describe("bytes on a stream of this version", () => {
       version: 7n,
       state: { case: "apply", value: applyPolicy() },
     }),
+    route: create(RouteStateSchema, { version: 7n, state: { case: "apply", value: applyRoute() } }),
   };
 
   test("are refused where a field has another type, whichever it is", () => {

@@ -40,7 +40,7 @@ test("the example is valid, has every kind, and every field that a person would 
   const shown = parsed.documents.map((document) => documentOf(document, kinds));
   assert.deepEqual(
     shown.map((document) => document["kind"]),
-    ["Environment", "Deployment", "Sentinel", "Policy", "App"],
+    ["Environment", "Deployment", "Sentinel", "Policy", "Route", "App"],
   );
   for (const { word, fields } of kinds) {
     const document = shown.find((each) => each["kind"] === word) ?? {};

@@ -5,10 +5,12 @@ import {
   ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema,
   ReportDeploymentStatusRequest_Update_Instance_Status as Status,
 } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { ApplyRoute_Expose as Expose } from "../../src/gen/ctrl/v1/route_pb.ts";
 import { type AppSpec, AppSpecSchema, Release_Phase as Phase } from "../../src/gen/krane/admin/v1/app_pb.ts";
 import { firstNumber } from "../../src/server/apps/app-rules.ts";
 import { advanceReleases } from "../../src/server/apps/release-steps.ts";
 import { withSpec } from "../../src/server/apps/releases.ts";
+import { createSpec } from "../../src/server/kind-messages.ts";
 import type { AppFacts, Store } from "../../src/server/store.ts";
 import { deployment, type Holds, hasCode, historyLines, policy, stateAt } from "./store-fixtures.ts";
 
@@ -48,7 +50,7 @@ async function running(store: Store, region: string): Promise<readonly string[]>
 }
 
 /** As an agent that has applied everything, and whose pods run. */
-async function settle(store: Store, region: string, atMs: number): Promise<void> {
+async function settle(store: Store, region: string, atMs: number, ...others: string[]): Promise<void> {
   for (const { spec } of await store.rows(region, "deployment")) {
     const status = Status.RUNNING;
     const pod = create(InstanceSchema, { k8sName: `${spec.k8sName}-x`, address: spec.k8sName, status });
@@ -56,7 +58,10 @@ async function settle(store: Store, region: string, atMs: number): Promise<void>
     await store.report(region, "deployment", { name: spec.k8sName, id: "" }, report);
   }
   const [{ newestVersion = 0n } = {}] = await store.agents(region);
-  const controllers = [{ name: "deployments", stream: { settledUpTo: newestVersion } }];
+  const controllers = ["deployments", ...others].map((name) => ({
+    name,
+    stream: { settledUpTo: newestVersion },
+  }));
   await store.reportAgent(region, stateAt(atMs, { state: { instanceId: "ins_1", controllers } }));
 }
 
@@ -65,7 +70,99 @@ async function phases(store: Store, region: string): Promise<readonly (readonly 
   return (app?.releases ?? []).map(({ number, phase }) => [number, phase] as const);
 }
 
+/** The rows of routes, as lines. */
+async function routeLines(store: Store, region: string): Promise<readonly string[]> {
+  const rows = await store.rows(region, "route");
+  return rows.map(
+    ({ spec, desired, appId }) =>
+      `${spec.k8sNamespace}/${spec.k8sName} ${desired} of ${appId} to ${spec.deploymentId}, ${spec.backends.map((each) => each.deploymentId).join()}`,
+  );
+}
+
+/** The agent says where the Service of the app leads. */
+async function reportRoute(store: Store, region: string, deploymentId: string, atMs: number): Promise<void> {
+  await store.report(region, "route", { name: "acme/web", id: "" }, { exists: true, deploymentId, atMs });
+}
+
+function routes(holds: Holds): void {
+  holds(
+    "the route of an app moves with its current release, in the same transaction",
+    async ({ store, other, region }) => {
+      const exposed = (image: string) => create(AppSpecSchema, { ...specOf(image), expose: Expose.CLUSTER });
+      const step = (seconds: number) => advanceReleases(other, startMs + seconds * 1_000, signal);
+      await apply(store, region, exposed("web:1"));
+      assert.deepEqual(await routeLines(other, region), ["acme/web running of app_web to , app_web-1"]);
+      for (const seconds of [0, 10]) {
+        await settle(store, region, startMs + seconds * 1_000, "routes");
+        await step(seconds);
+      }
+      assert.deepEqual(await routeLines(other, region), [
+        "acme/web running of app_web to app_web-1, app_web-1",
+      ]);
+      await reportRoute(store, region, "app_web-1", startMs + 11_000);
+      await apply(store, region, exposed("web:2"));
+      assert.deepEqual(await routeLines(other, region), [
+        "acme/web running of app_web to app_web-1, app_web-1,app_web-2",
+      ]);
+      for (const seconds of [12, 22, 60]) {
+        await settle(store, region, startMs + seconds * 1_000, "routes");
+        await step(seconds);
+      }
+      assert.deepEqual(
+        await running(store, region),
+        ["app_web-1", "app_web-2"],
+        "the Service still leads to the first",
+      );
+      await reportRoute(store, region, "app_web-2", startMs + 61_000);
+      assert.equal((await other.app(region, id)).route?.report?.deploymentId, "app_web-2");
+      for (const seconds of [61, 81]) {
+        await settle(store, region, startMs + seconds * 1_000, "routes");
+        await step(seconds);
+      }
+      assert.deepEqual(await running(store, region), ["app_web-2"]);
+      assert.deepEqual(await routeLines(other, region), [
+        "acme/web running of app_web to app_web-2, app_web-2",
+      ]);
+      await store.changeApp(region, id, () => "removed", author);
+      assert.deepEqual(await routeLines(other, region), [
+        "acme/web stopped of app_web to app_web-2, app_web-2",
+      ]);
+      // The name of a deleted app is free, also for another app.
+      const successor = exposed("web:1");
+      if (successor.template) successor.template.deploymentId = "app_next";
+      await apply(other, region, successor);
+      assert.deepEqual(await routeLines(store, region), ["acme/web running of app_next to , app_next-1"]);
+    },
+  );
+
+  holds("an agent that is too old for routes keeps no release from ending", async ({ store, region }) => {
+    for (const [seconds, image] of [
+      [0, "web:1"],
+      [10, "web:1"],
+      [11, "web:2"],
+      [21, "web:2"],
+      [41, "web:2"],
+    ] as const) {
+      const atMs = startMs + seconds * 1_000;
+      await apply(store, region, create(AppSpecSchema, { ...specOf(image), expose: Expose.CLUSTER }));
+      await settle(store, region, atMs);
+      await advanceReleases(store, atMs, signal);
+    }
+    assert.deepEqual(await running(store, region), ["app_web-2"]);
+  });
+
+  holds("the name of another route is refused before anything is written", async ({ store, region }) => {
+    const taken = createSpec("route", { k8sNamespace: "acme", k8sName: "web", routeId: "rt_own" });
+    await store.change(region, "route", "rt_own", () => ({ spec: taken, desired: "running" }), author);
+    const spec = create(AppSpecSchema, { ...specOf("web:1"), expose: Expose.CLUSTER });
+    await assert.rejects(apply(store, region, spec), hasCode("name_taken"));
+    assert.equal((await store.app(region, id)).app, undefined);
+    assert.deepEqual(await running(store, region), []);
+  });
+}
+
 export function defineAppContract(holds: Holds): void {
+  routes(holds);
   rows(holds);
   releases(holds);
   outages(holds);

@@ -460,7 +460,7 @@ function reports(holds: Holds): void {
 function agents(holds: Holds): void {
   holds("heartbeat and state of the agent are kept, each with its time", async ({ store, other, region }) => {
     const mine = async () => (await other.agents()).find((agent) => agent.region === region);
-    const none = { deployment: 0n, sentinel: 0n, policy: 0n };
+    const none = { deployment: 0n, sentinel: 0n, policy: 0n, route: 0n };
     assert.deepEqual(await mine(), { region, newestVersion: 0n, newestOfKind: none });
     await store.put(region, "deployment", deployment("a"), author);
     await store.reportHeartbeat(region, 5);

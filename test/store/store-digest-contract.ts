@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type KindName, kindNames } from "../../src/kinds/kinds.ts";
 import { BucketSums, bucketCount, bucketOf, sumOf } from "../../src/model/digest.ts";
+import { createSpec } from "../../src/server/kind-messages.ts";
 import { type Row, type Store, stateOf } from "../../src/server/store.ts";
 import { deployment, type Holds, policy, sentinel, stateAt } from "./store-fixtures.ts";
 
@@ -54,12 +55,19 @@ async function take(store: Store, region: string, { act, kind, id, size }: Step)
   else if (act === "trim") await forgetGone(store, region);
   else if (kind === "deployment") await store.put(region, kind, deployment(id, { replicas: size }), author);
   else if (kind === "sentinel") await store.put(region, kind, sentinel(id, { replicas: size }), author);
+  else if (kind === "route")
+    await store.put(
+      region,
+      kind,
+      createSpec(kind, { k8sNamespace: "acme", k8sName: id, routeId: id, deploymentId: `d${size}` }),
+      author,
+    );
   else await store.put(region, kind, policy(id, `ns-${id}`), author, { deploymentId: `d${size}` });
 }
 
 /** An agent has deleted everything that was stopped, long ago. */
 async function forgetGone(store: Store, region: string): Promise<void> {
-  const controllers = ["deployments", "sentinels", "cilium"].map((name) => ({
+  const controllers = ["deployments", "sentinels", "cilium", "routes"].map((name) => ({
     name,
     stream: { cursor: 1_000n },
   }));

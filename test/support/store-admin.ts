@@ -38,6 +38,10 @@ export interface StoreAdmin {
   forgetPolicy(region: string, policyId: string): Promise<void>;
   policies(region: string): Promise<readonly Row<"policy">[]>;
 
+  setRoute(region: string, route: ApplyInit<"route">): Promise<bigint>;
+  deleteRoute(region: string, routeId: string): Promise<bigint>;
+  routeReport(region: string, routeId: string): Promise<ReportOf<"route"> | undefined>;
+
   /** Heartbeat and state of the agent of each region. */
   agents(): Promise<readonly AgentRecord[]>;
 }
@@ -90,6 +94,9 @@ export function createStoreAdmin(store: Store, { clock, by }: StoreAdminDeps): S
     deletePolicy: (region, id) => stop(region, "policy", id),
     forgetPolicy: (region, id) => forget(region, "policy", id),
     policies: (region) => store.rows(region, "policy"),
+    setRoute: (region, route) => set(region, "route", route),
+    deleteRoute: (region, id) => stop(region, "route", id),
+    routeReport: (region, id) => lastReport(store, region, "route", id),
     agents: () => store.agents(),
   };
 }

@@ -1,8 +1,8 @@
 // How `krane get` and `krane describe` show an app. Pure functions of the control plane's response.
-import type { AppView } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { type AppView, ObjectView_Phase as ObjectPhase } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { Release_Phase as Phase, type Release } from "../../gen/krane/admin/v1/app_pb.ts";
 import { printable } from "../../telemetry/scrub.ts";
-import { releasesOf } from "../../why/app-releases.ts";
+import { releasesOf, trafficOf } from "../../why/app-releases.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import {
   phaseCell,
@@ -73,6 +73,9 @@ function appPhaseCell(view: AppView, silence: string | undefined): { text: strin
   const dated = silence === undefined ? "" : `, last heard ${silence} ago`;
   if (starting !== undefined) return { text: `Releasing${dated}`, tone: "busy" };
   if (failed !== undefined) return { text: `Release ${failed.number} failed${dated}`, tone: "bad" };
+  const traffic = current?.deployment?.phase === ObjectPhase.READY ? trafficOf(view) : "none";
+  if (traffic === "refused") return { text: `Route failed${dated}`, tone: "bad" };
+  if (traffic === "moving") return { text: `Moving traffic${dated}`, tone: "busy" };
   if (current?.deployment !== undefined) return phaseCell(current.deployment, silence);
   return { text: "No release", tone: "bad" };
 }
@@ -99,10 +102,18 @@ export function renderApp(view: AppView, { paint, region }: Admin, silence: stri
       ["Reason", { text: failed?.reason ?? "", tone: "bad" }],
       ["Ready", readyCell(view) === "" ? "" : `${readyCell(view)} pods`],
       ["Release", releaseText(view)],
+      ["Route", routeText(view)],
       ["Version", String(view.app?.version ?? 0n)],
     ],
     paint,
   );
+}
+
+/** Where the name of the app leads, by the last report. */
+function routeText({ route }: AppView): string {
+  if (route === undefined) return "";
+  const leads = route.route?.exists === true && route.route.deploymentId !== "";
+  return `http://${route.name}.${route.namespace} ${leads ? `leads to ${printable(route.route?.deploymentId ?? "")}` : "leads nowhere yet"}`;
 }
 
 const phases: Readonly<Record<Phase, readonly [word: string, tone: Tone | undefined]>> = {

@@ -1,11 +1,11 @@
-// Waits until apps are on the release that was applied: it is current, and its pods are ready.
+// Waits until apps are on the release that was applied: it is current, its pods are ready, and traffic has moved to it.
 import { ConnectError } from "@connectrpc/connect";
 import { createSystemClock, sleep } from "../../concurrency/clock.ts";
 import { formatDuration } from "../../config/duration.ts";
 import { type AppView, ObjectView_Phase as ObjectPhase } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { Release_Phase as Phase, type Release } from "../../gen/krane/admin/v1/app_pb.ts";
 import { printable } from "../../telemetry/scrub.ts";
-import { releasesOf } from "../../why/app-releases.ts";
+import { releasesOf, trafficOf } from "../../why/app-releases.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import type { Io } from "../io.ts";
@@ -98,6 +98,11 @@ export function verdictOn(view: AppView, number: number, title: string): AppVerd
     case Phase.CURRENT: {
       const deployment = releasesOf(view).current?.deployment;
       const isReady = deployment?.phase === ObjectPhase.READY || deployment?.phase === ObjectPhase.PAUSED;
+      const traffic = isReady ? trafficOf(view) : "none";
+      if (traffic === "refused")
+        return { kind: "failed", text: `on ${name}, but its route failed; see krane why ${title}` };
+      if (traffic === "moving")
+        return { kind: "waiting", text: `on ${name}, its traffic has not moved yet; see krane why ${title}` };
       if (isReady) return { kind: "done", text: `on ${name}, ${readyText(deployment)} pods` };
       return { kind: "waiting", text: `on ${name}, ${stateText(deployment)}` };
     }

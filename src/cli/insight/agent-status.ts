@@ -127,12 +127,13 @@ const titles = [
   "BLOCKED",
 ] as const;
 
-const streamWords: Readonly<Record<Stream, readonly [word: string, tone: Tone]>> = {
+const streamWords: Readonly<Record<Stream, readonly [word: string, tone: Tone | undefined]>> = {
   [Stream.UNSPECIFIED]: ["not started", "busy"],
   [Stream.CONNECTING]: ["connecting", "busy"],
   [Stream.OPEN]: ["open", "good"],
   [Stream.BACKING_OFF]: ["down", "bad"],
   [Stream.STOPPED]: ["stopped", "bad"],
+  [Stream.UNSUPPORTED]: ["unsupported", undefined],
 };
 
 const breakerWords: Readonly<Record<Breaker, readonly [word: string, tone: Tone | undefined]>> = {
@@ -185,7 +186,11 @@ function count(value: number, tone: Tone): Cell {
 }
 
 function problemsOf({ name, stream, caches }: ControllerStatus): string[] {
-  const isDown = stream !== undefined && stream.state !== Stream.OPEN && stream.lastError !== "";
+  const isDown =
+    stream !== undefined &&
+    stream.state !== Stream.OPEN &&
+    stream.state !== Stream.UNSUPPORTED &&
+    stream.lastError !== "";
   const down = isDown ? [`${name}: stream: ${stream.lastErrorCode}: ${stream.lastError}`] : [];
   const blind = caches
     .filter(({ lastError }) => lastError !== "")

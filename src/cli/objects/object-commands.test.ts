@@ -328,7 +328,7 @@ describe("krane get", () => {
       [code, stderr],
       [
         64,
-        "krane: which kind? krane get apps, deployments, sentinels, policies, environments, pods or all\n",
+        "krane: which kind? krane get apps, deployments, sentinels, policies, routes, environments, pods or all\n",
       ],
     );
   });

@@ -88,6 +88,7 @@ const columns: Readonly<Record<ColumnName, Column>> = {
       return described !== undefined && "image" in described ? described.image : "";
     },
   },
+  leads: { title: "LEADS TO", cell: ({ route }) => route?.deploymentId ?? "" },
   deployment: { title: "DEPLOYMENT", cell: ({ deploymentId }) => deploymentId },
   version: { ...wide, title: "VERSION", cell: ({ version }) => String(version) },
   environment: {

@@ -14,6 +14,7 @@ import {
   ReleasePolicySchema,
 } from "../../gen/krane/admin/v1/app_pb.ts";
 import { collectProblems, type Refuse } from "../../model/field-problem.ts";
+import { exposeFormat } from "../expose.ts";
 import { type Plain, required } from "../kind-document.ts";
 import { parseAppSpec } from "./app-spec.ts";
 import { programFields } from "./document.ts";
@@ -25,7 +26,7 @@ export interface AppContent {
 }
 
 /** The template's fields, and the policy. */
-type AppFields = Plain<ApplyDeployment> & { readonly policy: ReleasePolicy };
+type AppFields = Plain<ApplyDeployment> & Pick<AppSpec, "expose"> & { readonly policy: ReleasePolicy };
 
 type PolicyKey = keyof typeof releasePolicyDefaults;
 
@@ -124,6 +125,12 @@ const schema = defineDocument<AppFields, AppContent>({
       required,
     ),
     ...(programFields as readonly Field<AppFields>[]),
+    field<AppFields, "expose">(
+      "expose",
+      "expose",
+      exposeFormat,
+      "Who may reach it at `http://NAME.NAMESPACE`, besides the sentinels of its environment: the deployments and apps of its `environment`, or everything in the `cluster`. Without it the app has no such name.",
+    ),
     { ...policyField, translate: translatePolicy },
   ],
   judge: (content, rules) =>
@@ -131,6 +138,7 @@ const schema = defineDocument<AppFields, AppContent>({
   documentOf: (content) => ({ kind: "app", spec: specOf(content) }),
   contentOf: ({ spec }) => ({
     ...(spec.template ?? create(ApplyDeploymentSchema)),
+    expose: spec.expose,
     policy: spec.policy ?? create(ReleasePolicySchema),
   }),
 });
@@ -144,9 +152,10 @@ function translatePolicy({ path, message }: { readonly path: string; readonly me
   return { path: `release.${name}`, message: key === "history" ? message : `${message} (in seconds)` };
 }
 
-function specOf({ policy, ...template }: Partial<AppFields>): AppSpec {
+function specOf({ policy, expose, ...template }: Partial<AppFields>): AppSpec {
   return create(AppSpecSchema, {
     template: create(ApplyDeploymentSchema, template),
+    ...(expose !== undefined && { expose }),
     ...(policy && { policy }),
   });
 }

@@ -1,11 +1,14 @@
 // Checks the spec of an app: its template as that of a deployment, and what only apps have.
 import { create } from "@bufbuild/protobuf";
+import { ApplyRoute_Expose as Expose } from "../../gen/ctrl/v1/route_pb.ts";
 import { type AppSpec, AppSpecSchema } from "../../gen/krane/admin/v1/app_pb.ts";
 import type { Refuse } from "../../model/field-problem.ts";
 import type { MessageRules } from "../../model/message-fields.ts";
 import { appIdLengthMax, appNameLengthMax } from "./release-names.ts";
 import { checkReleasePolicy } from "./release-policy.ts";
 import { parseApplyDeployment } from "./spec.ts";
+
+const known: ReadonlySet<Expose> = new Set([Expose.UNSPECIFIED, Expose.ENVIRONMENT, Expose.CLUSTER]);
 
 /** Reports problems by the wire names of the template. */
 export function parseAppSpec(spec: AppSpec | undefined, rules: MessageRules, refuse: Refuse): AppSpec {
@@ -25,6 +28,7 @@ export function parseAppSpec(spec: AppSpec | undefined, rules: MessageRules, ref
   if (template.encryptedEnvironmentVariables.length > 0) {
     refuse("encrypted_environment_variables", "must be empty: releases take the secrets of the environment");
   }
+  if (!known.has(spec.expose)) refuse("expose", `is ${spec.expose}, which this control plane does not know`);
   checkReleasePolicy(spec.policy, refuse);
   return spec;
 }

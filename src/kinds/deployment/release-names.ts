@@ -31,6 +31,17 @@ export function releaseTemplate(
   });
 }
 
+/**
+ * The id of the route of an app. It is made of the name, so that a name that passes from a deleted app to another one
+ * stays one object, of which no older deletion can be replayed.
+ */
+export function routeIdOf({
+  k8sNamespace,
+  k8sName,
+}: Pick<ApplyDeployment, "k8sNamespace" | "k8sName">): string {
+  return `rt_${createHash("sha256").update(`${k8sNamespace}/${k8sName}`).digest("hex").slice(0, 16)}`;
+}
+
 /** Whether the release runs what the spec says: they differ in nothing but the number of pods and the secrets. */
 export function isReleaseOf(
   spec: AppSpec,

@@ -204,6 +204,7 @@ function appView(region: string, facts: AppFacts, app: App, agent: AgentReport |
   return create(AppViewSchema, {
     app: shown(app, secrets),
     deployments: facts.deployments.map((object) => objectView(region, "deployment", object, agent)),
+    ...(facts.route && { route: objectView(region, "route", facts.route, agent) }),
   });
 }
 

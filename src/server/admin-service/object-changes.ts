@@ -254,10 +254,11 @@ export function checkKept(kind: KindName | "app", id: string, before: object, af
   });
 }
 
-/** A release is changed through its app: otherwise the two would differ. */
+/** A release or a route is changed through its app: otherwise the two would differ. */
 export function assertOwn(kind: KindName, row: Row<KindName> | undefined): void {
   // An ended release can no longer be changed through its app, and its id is free.
   if (row?.appId === undefined || row.desired === "stopped") return;
-  const message = `${kind} ${row.id} is a release of app ${row.appId}; change or delete the app`;
+  const what = kind === "route" ? "the route" : "a release";
+  const message = `${kind} ${row.id} is ${what} of app ${row.appId}; change or delete the app`;
   throw new ConnectError(message, Code.FailedPrecondition);
 }

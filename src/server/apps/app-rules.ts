@@ -10,8 +10,15 @@ import {
 } from "../../gen/krane/admin/v1/app_pb.ts";
 import { releaseNumber } from "../../kinds/deployment/release-names.ts";
 import { isSame } from "../row-rules.ts";
-import { type Author, type HistoryEntry, type Row, StoreError, type Wanted } from "../store.ts";
-import { wantedDeployments } from "./releases.ts";
+import {
+  type AppFacts,
+  type Author,
+  type HistoryEntry,
+  type Row,
+  StoreError,
+  type Wanted,
+} from "../store.ts";
+import { wantedDeployments, wantedRoute } from "./releases.ts";
 
 export function idOfApp({ spec }: App): string {
   return spec?.template?.deploymentId ?? "";
@@ -37,18 +44,61 @@ export function withVersion(app: App, version: bigint): App {
   return next;
 }
 
-/** A row of a deployment to write, decided on its current row. */
-export interface RowChange {
-  readonly id: string;
-  decide(row: Row<"deployment"> | undefined): Wanted<"deployment">;
+/** The kinds of rows that follow from an app. */
+export type AppKind = "deployment" | "route";
+
+/** A row to write, decided on its current row. */
+export type RowChange<K extends AppKind = AppKind> = {
+  readonly [Kind in K]: {
+    readonly kind: Kind;
+    readonly id: string;
+    decide(row: Row<Kind> | undefined): Wanted<Kind>;
+  };
+}[K];
+
+/** Calls `write` with a change and its types. */
+export function writing<T>(change: RowChange, write: <K extends AppKind>(change: RowChange<K>) => T): T {
+  return change.kind === "deployment" ? write<"deployment">(change) : write<"route">(change);
 }
 
-/** The rows to write, given those of its deployments that are desired now. */
+/** The rows to write, given what is desired of it now. The route comes first: it is wanted before what it leads to. */
 export function rowChanges(
   appId: string,
   app: App | "removed",
-  rows: readonly Row<"deployment">[],
+  { deployments, route }: Pick<AppFacts, "deployments" | "route">,
 ): readonly RowChange[] {
+  const rows = deployments.map(({ row }) => row);
+  return [...routeChanges(appId, app, route?.row), ...deploymentChanges(appId, app, rows)];
+}
+
+function routeChanges(
+  appId: string,
+  app: App | "removed",
+  row: Row<"route"> | undefined,
+): readonly RowChange<"route">[] {
+  const kind = "route";
+  const spec = app === "removed" ? undefined : wantedRoute(app);
+  if (spec === undefined) {
+    if (row === undefined) return [];
+    return [{ kind, id: row.id, decide: () => ({ spec: row.spec, desired: "stopped", appId }) }];
+  }
+  const content = { spec, desired: "running", appId } as const;
+  if (row !== undefined && isSame(kind, row, content)) return [];
+  const id = spec.routeId;
+  const decide = (before: Row<"route"> | undefined) => {
+    // The name of a deleted app is free.
+    if (before === undefined || before.desired === "stopped" || before.appId === appId) return content;
+    throw new StoreError("name_taken", `route ${id} exists and is not that of app ${appId}`);
+  };
+  return [{ kind, id, decide }];
+}
+
+function deploymentChanges(
+  appId: string,
+  app: App | "removed",
+  rows: readonly Row<"deployment">[],
+): readonly RowChange<"deployment">[] {
+  const kind = "deployment";
   const wanted = app === "removed" ? [] : wantedDeployments(app);
   const ids = new Set(wanted.map(({ deploymentId }) => deploymentId));
   const put = wanted.flatMap((spec) => {
@@ -60,12 +110,15 @@ export function rowChanges(
       if (before === undefined || before.appId === appId) return content;
       throw new StoreError("name_taken", `deployment ${id} exists and is not a release of app ${appId}`);
     };
-    return [{ id, decide }];
+    return [{ kind, id, decide } as const];
   });
   const stopped = rows.filter(({ id }) => !ids.has(id));
   return [
     ...put,
-    ...stopped.map(({ id, spec }) => ({ id, decide: () => ({ spec, desired: "stopped", appId }) as const })),
+    ...stopped.map(({ id, spec }) => ({
+      ...({ kind, id } as const),
+      decide: () => ({ spec, desired: "stopped", appId }) as const,
+    })),
   ];
 }
 

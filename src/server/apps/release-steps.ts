@@ -1,12 +1,9 @@
 // Takes the steps that are due in the releases of all apps. Any number of servers may do this at the same time: each step is
 // decided again in the transaction that writes it.
-import { ObjectView_Phase as Phase } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { App } from "../../gen/krane/admin/v1/app_pb.ts";
-import { ObjectStatus_Outcome as Outcome } from "../../gen/krane/v1/agent_pb.ts";
-import { isUnheard } from "../last-heard.ts";
-import { phaseFacts, phaseOf } from "../phase.ts";
-import type { AgentRecord, AppFacts, Store, StoredObject } from "../store.ts";
-import { advance, type Sight } from "./releases.ts";
+import type { AgentRecord, AppFacts, Store } from "../store.ts";
+import { advance } from "./releases.ts";
+import { sightOf, trafficOf } from "./sights.ts";
 
 /** The author of the changes. */
 const by = "releases";
@@ -16,7 +13,7 @@ export const releaseStepsEveryMs = 1_000;
 
 /** The app after the steps that are due; undefined if none is. */
 function nextApp(
-  { app, deployments }: AppFacts,
+  { app, deployments, route }: AppFacts,
   agent: AgentRecord | undefined,
   nowMs: number,
 ): App | undefined {
@@ -30,6 +27,7 @@ function nextApp(
         nowMs,
       ),
     nowMs,
+    trafficOf(route, agent, nowMs),
   );
   return next === app ? undefined : next;
 }
@@ -52,31 +50,4 @@ export async function advanceReleases(store: Store, nowMs: number, signal: Abort
     }
   }
   if (errors.length > 0) throw new AggregateError(errors, `${errors.length} apps could not be changed`);
-}
-
-/** What the control plane sees of a release: its deployment's phase, unless the agent is silent. */
-function sightOf(
-  deployment: StoredObject<"deployment"> | undefined,
-  agent: Pick<AgentRecord, "heartbeatAtMs" | "heardSinceMs" | "state" | "known"> | undefined,
-  nowMs: number,
-): Sight {
-  if (deployment === undefined) return { state: "waiting", reason: "" };
-  // Its last report may no longer be true, so no release becomes current or fails because of it. After an outage of the
-  // control plane, every agent is silent until it connects again.
-  if (isUnheard(agent, nowMs)) return { state: "unknown" };
-  const heardSinceMs = agent?.heardSinceMs ?? 0;
-  const facts = phaseFacts("deployment", deployment, agent?.known);
-  const { trouble } = facts;
-  const reason = trouble?.reason || trouble?.failing || "";
-  switch (phaseOf(facts)) {
-    case Phase.READY:
-    case Phase.PAUSED:
-      return { state: "ready", heardSinceMs };
-    case Phase.FAILED:
-      return trouble?.outcome === Outcome.PARKED
-        ? { state: "refused", reason, heardSinceMs }
-        : { state: "failing", reason: reason || "its pods cannot run", heardSinceMs };
-    default:
-      return { state: "waiting", reason, heardSinceMs };
-  }
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
+import { ApplyRoute_Expose as Expose } from "../../gen/ctrl/v1/route_pb.ts";
 import {
   type App,
   type AppSpec,
@@ -17,7 +18,9 @@ import {
   releaseBefore,
   restarted,
   type Sight,
+  type Traffic,
   wantedDeployments,
+  wantedRoute,
   withSpec,
 } from "./releases.ts";
 
@@ -33,8 +36,11 @@ const template = {
   environmentId: "env_1",
   replicas: 2,
 };
-const spec = (image: string, more: { readonly replicas?: number } = {}): AppSpec =>
-  create(AppSpecSchema, { policy, template: { ...template, image, ...more } });
+const spec = (
+  image: string,
+  more: { readonly replicas?: number; readonly port?: number } = {},
+  expose: Expose = Expose.UNSPECIFIED,
+): AppSpec => create(AppSpecSchema, { policy, template: { ...template, image, ...more }, expose });
 const origin = (atMs: number) => ({ by: "ann", atMs, cause: "applied", secrets: new Uint8Array() });
 
 const ready = (): Sight => ({ state: "ready" });
@@ -197,6 +203,57 @@ test("a paused app starts nothing and fails nothing, but its replicas follow", (
   assert.deepEqual(phases(resumed), ["1 CURRENT", "2 SUPERSEDED", "3 STARTING"]);
 });
 
+const at1: Traffic = { state: "at", deploymentId: "app_web-1", isFinal: false };
+const at2: Traffic = { state: "at", deploymentId: "app_web-2", isFinal: false };
+
+test("the route leads to the current release, and admits those that traffic may move to", () => {
+  const exposed = (image: string, port: number) => spec(image, { port }, Expose.CLUSTER);
+  const shown = (app: App) => {
+    const { deploymentId, backends } = wantedRoute(app) ?? assert.fail("no route");
+    return [deploymentId, ...backends.map((each) => `${each.deploymentId}:${each.port}`)];
+  };
+  let app = withSpec(undefined, exposed("web:1", 0), origin(at(0)));
+  assert.deepEqual(shown(app), ["", "app_web-1:8080"]);
+  app = advance(advance(app, ready, at(0)), ready, at(10));
+  assert.deepEqual(shown(app), ["app_web-1", "app_web-1:8080"]);
+  app = advance(withSpec(app, exposed("web:2", 9000), origin(at(20))), ready, at(20));
+  assert.deepEqual(shown(app), ["app_web-1", "app_web-1:8080", "app_web-2:9000"]);
+  app = advance(app, ready, at(30), at1);
+  assert.deepEqual(shown(app), ["app_web-2", "app_web-1:8080", "app_web-2:9000"]);
+  app = advance(advance(app, ready, at(31), at2), ready, at(51), at2);
+  assert.deepEqual(shown(app), ["app_web-2", "app_web-2:9000"]);
+  assert.equal(wantedRoute(withSpec(app, spec("web:2"), origin(at(60)))), undefined);
+});
+
+test("a release drains from when the route was seen to lead to the current one, for 5 seconds at least", () => {
+  const started = advance(withSpec(running(), spec("web:2"), origin(at(20))), ready, at(20));
+  const moved = advance(started, ready, at(30), at1);
+  assert.deepEqual(phases(moved), ["1 DRAINING", "2 CURRENT"]);
+  for (const traffic of [at1, { state: "unknown" } as const]) {
+    assert.deepEqual(phases(advance(moved, ready, at(5_000), traffic)), ["1 DRAINING", "2 CURRENT"]);
+  }
+  const seen = advance(moved, ready, at(100), at2);
+  assert.deepEqual(phases(advance(seen, ready, at(119), at2)), ["1 DRAINING", "2 CURRENT"]);
+  assert.deepEqual(phases(advance(seen, ready, at(120), at2)), ["1 RETIRED", "2 CURRENT"]);
+  // It counts again from the beginning if the agent reports otherwise.
+  const back = advance(advance(seen, ready, at(110), at1), ready, at(112), at2);
+  assert.deepEqual(phases(advance(back, ready, at(131), at2)), ["1 DRAINING", "2 CURRENT"]);
+  const short = advance(seen, ready, at(100), at2);
+  if (short.spec?.policy) short.spec.policy.drainSeconds = 0;
+  assert.deepEqual(phases(advance(short, ready, at(104), at2)), ["1 DRAINING", "2 CURRENT"]);
+  assert.deepEqual(phases(advance(short, ready, at(105), at2)), ["1 RETIRED", "2 CURRENT"]);
+});
+
+test("a route that cannot be applied keeps only the release that its Service leads to", () => {
+  const started = advance(withSpec(running(), spec("web:2"), origin(at(20))), ready, at(20));
+  const moved = advance(started, ready, at(30), at1);
+  const stuck = (deploymentId: string) => ({ state: "at", deploymentId, isFinal: true }) as const;
+  const own = advance(moved, ready, at(40), stuck("app_web-1"));
+  assert.deepEqual(phases(advance(own, ready, at(5_000), stuck("app_web-1"))), ["1 DRAINING", "2 CURRENT"]);
+  const nowhere = advance(moved, ready, at(40), stuck(""));
+  assert.deepEqual(phases(advance(nowhere, ready, at(60), stuck(""))), ["1 RETIRED", "2 CURRENT"]);
+});
+
 // Random changes and reports, handled by two servers whose clocks differ, of which either may stop before any step,
 // repeat one, or decide on what it read before the other one wrote.
 
@@ -204,6 +261,8 @@ type Move =
   | { readonly kind: "apply"; readonly image: number; readonly replicas: number }
   | { readonly kind: "order"; readonly order: "restart" | "undo" | "pause" | "resume" }
   | { readonly kind: "report"; readonly number: number; readonly state: Sight["state"] }
+  /** The agent moves the Service to where the route leads, reports where it is, or is too old for either. */
+  | { readonly kind: "route"; readonly act: "move" | "report" | "silence" }
   | { readonly kind: "pass"; readonly seconds: number }
   | { readonly kind: "step"; readonly server: 0 | 1; readonly otherBetween: boolean };
 
@@ -218,6 +277,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
     number: fc.integer({ min: 1, max: 6 }),
     state: fc.constantFrom("ready", "ready", "waiting", "failing", "refused", "unknown"),
   } as const),
+  fc.record({ kind: fc.constant("route"), act: fc.constantFrom("move", "report", "silence") } as const),
   fc.record({ kind: fc.constant("pass"), seconds: fc.integer({ min: -5, max: 40 }) } as const),
   fc.record({
     kind: fc.constant("step"),
@@ -232,6 +292,14 @@ class World {
   readonly store = new MemoryStore();
   private readonly states = new Map<number, Sight["state"]>();
   private nowMs = at(0);
+  private readonly expose: Expose;
+  /** Where the Service leads, and since when the agent says so. */
+  private service = "";
+  private traffic: Traffic = { state: "unknown" };
+
+  constructor(expose: Expose) {
+    this.expose = expose;
+  }
 
   async play(moves: readonly Move[]): Promise<void> {
     await this.store.registerRegion(region);
@@ -241,6 +309,8 @@ class World {
     for (const [number, state] of this.states) if (state === "unknown") this.states.set(number, "waiting");
     for (let round = 0; round < 20; round++) {
       this.nowMs += 30 * second;
+      await this.moveRoute("move");
+      await this.moveRoute("report");
       await this.step(0);
       await this.step(1);
     }
@@ -251,12 +321,20 @@ class World {
   private async make(each: Move): Promise<void> {
     if (each.kind === "pass") this.nowMs += each.seconds * second;
     if (each.kind === "report") this.states.set(each.number, each.state);
+    if (each.kind === "route") await this.moveRoute(each.act);
     if (each.kind === "step") await this.step(each.server, each.otherBetween);
     if (each.kind === "order") await this.change(({ app }) => app && this.ordered(app, each.order));
     if (each.kind === "apply") {
-      const wanted = spec(`web:${each.image}`, { replicas: each.replicas });
+      const wanted = spec(`web:${each.image}`, { replicas: each.replicas }, this.expose);
       await this.change(({ app }) => withSpec(app, wanted, origin(this.nowMs)));
     }
+  }
+
+  private async moveRoute(act: "move" | "report" | "silence"): Promise<void> {
+    const [route] = await this.store.rows(region, "route");
+    if (act === "move") this.service = route?.spec.deploymentId ?? "";
+    if (act === "report") this.traffic = { state: "at", deploymentId: this.service, isFinal: false };
+    if (act === "silence") this.traffic = { state: "unknown" };
   }
 
   private ordered(app: App, order: Extract<Move, { kind: "order" }>["order"]): App {
@@ -272,7 +350,10 @@ class World {
     await this.store.app(region, "app_web");
     if (otherBetween) await this.step(server === 0 ? 1 : 0);
     const nowMs = this.nowMs + skewsMs[server];
-    await this.change(({ app }) => app && advance(app, ({ number }) => this.sightOf(number), nowMs));
+    await this.change(({ app }) => {
+      const traffic: Traffic = this.expose === Expose.UNSPECIFIED ? { state: "none" } : this.traffic;
+      return app && advance(app, ({ number }) => this.sightOf(number), nowMs, traffic);
+    });
   }
 
   private sightOf(number: number): Sight {
@@ -314,13 +395,23 @@ class World {
         .sort(),
       "what runs is what the releases say",
     );
+    if (this.expose === Expose.UNSPECIFIED) return;
+    const [route] = await this.store.rows(region, "route");
+    const wanted = after.releases.find(({ number }) => number === current)?.template?.deploymentId ?? "";
+    assert.equal(route?.spec.deploymentId, wanted, "the route leads to the current release");
+    const led = after.releases.find(({ template: own }) => own?.deploymentId === this.service);
+    assert.notEqual(led?.phase, Phase.RETIRED, "a release that its Service leads to does not end");
   }
 }
 
 test("whatever is reported, and with two servers: one current release, only a ready one, and always an end", async () => {
   const numRuns = process.env["KRANE_TEST_LONG"] ? 20_000 : 300;
   await fc.assert(
-    fc.asyncProperty(fc.array(move, { maxLength: 60 }), (moves) => new World().play(moves)),
+    fc.asyncProperty(
+      fc.array(move, { maxLength: 60 }),
+      fc.constantFrom(Expose.UNSPECIFIED, Expose.CLUSTER),
+      (moves, expose) => new World(expose).play(moves),
+    ),
     { numRuns },
   );
 });

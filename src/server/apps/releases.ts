@@ -4,13 +4,20 @@
 //
 // - At most one release is starting, and at most one is current.
 // - A release becomes current only if it is seen ready in the same step.
-// - Every release but the current one ends, whatever is seen. While nothing is known of a release that starts, its time
+// - Every release but the current one ends, whatever is seen, except that one that the route may still lead to stays. While nothing is known of a release that starts, its time
 //   does not count: what is unknown has not failed. The same holds for a time in which nothing could be stored.
 // - While an app is paused, no release starts, becomes current or fails; one that drains still ends.
+// - The route of an app leads to the current release from the transaction on that makes it current. A release that drains
+//   ends only after the agent has reported that, so that no connection is sent to pods that are gone.
 // - A step depends only on what is stored and seen, so that it may be repeated, or made by another server.
 import { clone, create, equals } from "@bufbuild/protobuf";
 import { formatDuration } from "../../config/duration.ts";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
+import {
+  type ApplyRoute,
+  ApplyRouteSchema,
+  ApplyRoute_Expose as Expose,
+} from "../../gen/ctrl/v1/route_pb.ts";
 import {
   type App,
   AppSchema,
@@ -20,8 +27,9 @@ import {
   type Release,
   ReleaseSchema,
 } from "../../gen/krane/admin/v1/app_pb.ts";
-import { isReleaseOf, releaseTemplate } from "../../kinds/deployment/release-names.ts";
+import { isReleaseOf, releaseTemplate, routeIdOf } from "../../kinds/deployment/release-names.ts";
 import { policyOf } from "../../kinds/deployment/release-policy.ts";
+import { defaultPort } from "../../kinds/deployment/spec.ts";
 
 /** What is seen of a release's deployment. */
 export type Sight =
@@ -35,6 +43,17 @@ interface Heard {
   /** Nothing was heard immediately before it, so no time counts from earlier. Default: it was always heard. */
   readonly heardSinceMs?: number;
 }
+
+/** Where the route of an app leads, as far as seen. */
+export type Traffic =
+  /** The app has no route, or the agent is too old for routes. */
+  | { readonly state: "none" }
+  /** The agent has not reported it, or is silent. */
+  | { readonly state: "unknown" }
+  /** The id of a deployment. `isFinal`: it leads there until something else changes, as with a name that is taken. */
+  | { readonly state: "at"; readonly deploymentId: string; readonly isFinal: boolean };
+
+const noRoute: Traffic = { state: "none" };
 
 /** How long a release may be failing, as with an image that cannot be pulled, before it has failed. */
 const failingMaxMs = 30_000;
@@ -65,18 +84,36 @@ export function wantedDeployments({ releases }: App): readonly ApplyDeployment[]
   );
 }
 
+/** Its route; undefined without one. Backends are what runs: a release may be reached before traffic moves to it. */
+export function wantedRoute(app: App): ApplyRoute | undefined {
+  const { expose = Expose.UNSPECIFIED, template } = app.spec ?? {};
+  if (expose === Expose.UNSPECIFIED || template === undefined) return undefined;
+  const { k8sNamespace, k8sName, workspaceId, projectId, environmentId } = template;
+  return create(ApplyRouteSchema, {
+    ...{ k8sNamespace, k8sName, workspaceId, projectId, environmentId, expose },
+    routeId: routeIdOf(template),
+    deploymentId: currentRelease(app)?.template?.deploymentId ?? "",
+    backends: wantedDeployments(app).map(({ deploymentId, port }) => ({
+      deploymentId,
+      port: port || defaultPort,
+    })),
+  });
+}
+
 /** The app after the steps that are due; the same object if none is. */
-export function advance(app: App, sightOf: (release: Release) => Sight, nowMs: number): App {
+export function advance(
+  app: App,
+  sightOf: (release: Release) => Sight,
+  nowMs: number,
+  traffic: Traffic = noRoute,
+): App {
   const next = clone(AppSchema, app);
   const now = BigInt(Math.trunc(nowMs));
   const starting = startingRelease(next);
   if (starting !== undefined)
     judge(next, starting, next.paused ? { state: "unknown" } : sightOf(starting), now);
-  const { drainMs } = policyOf(next.spec?.policy);
   for (const release of next.releases) {
-    if (release.phase !== Phase.DRAINING) continue;
-    release.drainingAtMs = earlier(release.drainingAtMs, now);
-    if (now - release.drainingAtMs >= drainMs) end(release, Phase.RETIRED, now);
+    if (release.phase === Phase.DRAINING) drain(next, release, traffic, now);
   }
   forgetOld(next);
   return equals(AppSchema, app, next) ? app : next;
@@ -118,11 +155,34 @@ function judge(app: App, release: Release, sight: Sight, now: bigint): void {
   }
 }
 
+// A Service that moves reaches the proxies of all nodes within about 3 seconds, and a connection that was opened by then
+// gets 2 more.
+const routeDrainMinMs = 5_000n;
+
+function drain(app: App, release: Release, traffic: Traffic, now: bigint): void {
+  const { drainMs } = policyOf(app.spec?.policy);
+  release.drainingAtMs = earlier(release.drainingAtMs, now);
+  if (traffic.state === "none") {
+    if (now - release.drainingAtMs >= drainMs) end(release, Phase.RETIRED, now);
+    return;
+  }
+  if (traffic.state === "at") {
+    const own = release.template?.deploymentId;
+    const current = currentRelease(app)?.template?.deploymentId;
+    const hasMoved = traffic.isFinal ? traffic.deploymentId !== own : traffic.deploymentId === current;
+    release.movedAtMs = hasMoved ? earlier(release.movedAtMs || now, now) : 0n;
+  }
+  if (release.movedAtMs === 0n) return;
+  const leastMs = drainMs > routeDrainMinMs ? drainMs : routeDrainMinMs;
+  if (now - release.movedAtMs >= leastMs) end(release, Phase.RETIRED, now);
+}
+
 function makeCurrent(app: App, to: Release, now: bigint): void {
   const from = currentRelease(app);
   if (from !== undefined) {
     from.phase = Phase.DRAINING;
     from.drainingAtMs = now;
+    from.movedAtMs = 0n;
   }
   to.phase = Phase.CURRENT;
   to.currentAtMs = now;

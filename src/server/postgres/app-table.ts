@@ -13,10 +13,12 @@ import {
   removalOfApp,
   rowChanges,
   withVersion,
+  writing,
 } from "../apps/app-rules.ts";
 import { isActive } from "../apps/releases.ts";
+import { stoppedDeployments, type WrittenRow } from "../memory-apps.ts";
 import { unknownRegion } from "../row-rules.ts";
-import type { AppFacts, Author, ChangeAppOptions, ChangedApp, DecideApp, Row } from "../store.ts";
+import type { AppFacts, Author, ChangeAppOptions, ChangedApp, DecideApp } from "../store.ts";
 import type { Database, Session } from "./database.ts";
 import { readEnvironment } from "./environment-rows.ts";
 import { addHistory } from "./history-table.ts";
@@ -29,7 +31,7 @@ import {
   takeVersions,
   writeRow,
 } from "./object-table.ts";
-import { readAppDeployments } from "./report-tables.ts";
+import { readAppObjects } from "./report-tables.ts";
 
 interface AppRow {
   readonly id: string;
@@ -89,16 +91,15 @@ export class AppTable {
     if (rows.length === 0) throw unknownRegion(region);
     const apps = rows.flatMap((row) => (row.id === null ? [] : [{ id: row.id, app: decodeApp(row) }]));
     const query: Query = (sql, values = []) => this.database.read(sql, values);
-    const deployments = await readAppDeployments(
-      query,
-      region,
-      apps.map(({ id }) => id),
-    );
+    const ids = apps.map(({ id }) => id);
+    const deployments = await readAppObjects(query, region, "deployment", ids);
+    const routes = await readAppObjects(query, region, "route", ids);
     const facts: AppFacts[] = [];
     for (const { id, app } of apps) {
       const own = deployments.filter(({ row }) => row.appId === id);
       const environment = await readEnvironment({ query }, region, environmentOfApp(app) ?? "");
-      facts.push({ app, deployments: own, environment, leftIds: [] });
+      const route = routes.find(({ row }) => row.appId === id);
+      facts.push({ app, deployments: own, route, environment, leftIds: [] });
     }
     return facts;
   }
@@ -128,9 +129,8 @@ async function write(
 ): Promise<ChangedApp & { readonly counter?: bigint }> {
   const before = facts.app;
   if (wanted === undefined) return { before, after: before, stopped: [] };
-  const rows = facts.deployments.map(({ row }) => row);
-  const { written, counter } = await writeRows(session, region, rowChanges(id, wanted, rows), author);
-  const stopped = written.filter(({ desired }) => desired === "stopped");
+  const { written, counter } = await writeRows(session, region, rowChanges(id, wanted, facts), author);
+  const stopped = stoppedDeployments(written);
   const counted = { stopped, ...(counter !== undefined && { counter }) };
   if (wanted === "removed") {
     await session.query("DELETE FROM apps WHERE region = $1 AND id = $2", [region, id]);
@@ -148,19 +148,20 @@ async function writeRows(
   region: string,
   changes: readonly RowChange[],
   author: Author,
-): Promise<{ readonly written: readonly Row<"deployment">[]; readonly counter?: bigint }> {
-  const kind = "deployment";
-  const written: Row<"deployment">[] = [];
+): Promise<{ readonly written: readonly WrittenRow[]; readonly counter?: bigint }> {
+  const written: WrittenRow[] = [];
   let counter: bigint | undefined;
-  for (const { id, decide } of changes) {
-    const wanted = decide(await readRow(session, region, kind, id));
-    const version = await takeVersions(session, region, 1);
-    const row = { id, ...wanted, version };
-    await writeRow(session, region, kind, row);
-    const event = wanted.desired === "stopped" ? "stopped" : "set";
-    await addHistory(session, region, { ...author, kind, id, version, event, outcome: "" });
-    counter = (await stopOwnedBy(session, region, kind, row, author)) ?? version;
-    written.push(row);
+  for (const change of changes) {
+    await writing(change, async ({ kind, id, decide }) => {
+      const wanted = decide(await readRow(session, region, kind, id));
+      const version = await takeVersions(session, region, 1);
+      const row = { id, ...wanted, version };
+      await writeRow(session, region, kind, row);
+      const event = wanted.desired === "stopped" ? "stopped" : "set";
+      await addHistory(session, region, { ...author, kind, id, version, event, outcome: "" });
+      counter = (await stopOwnedBy(session, region, kind, row, author)) ?? version;
+      written.push({ kind, row });
+    });
   }
   if (counter === undefined) return { written };
   await announce(session, region, counter);
@@ -214,9 +215,11 @@ async function readFacts(
     app === undefined
       ? await query<{ id: string }>("SELECT id FROM objects WHERE region = $1 AND app_id = $2", [region, id])
       : [];
+  const [route] = await readAppObjects(query, region, "route", [id]);
   return {
     app,
-    deployments: await readAppDeployments(query, region, [id]),
+    deployments: await readAppObjects(query, region, "deployment", [id]),
+    route,
     environment: await readEnvironment({ query }, region, environmentOfApp(app) ?? environmentId ?? ""),
     leftIds: left.map((each) => each.id),
   };

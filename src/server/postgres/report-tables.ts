@@ -110,21 +110,23 @@ export class ReportTables {
   }
 }
 
-/** The desired deployments of apps, with the last report on each; ordered by id. */
-export async function readAppDeployments(
+/** What is desired of apps, with the last report on each; ordered by id. */
+export async function readAppObjects<K extends "deployment" | "route">(
   query: Session["query"],
   region: string,
+  kind: K,
   appIds: readonly string[],
-): Promise<readonly StoredObject<"deployment">[]> {
+): Promise<readonly StoredObject<K>[]> {
   const rows = await query<ObjectRow & ReportRow>(
     `SELECT ${objectColumns}, ${reportColumns} FROM objects o
      LEFT JOIN reports p ON p.region = o.region AND p.kind = o.kind AND p.id = o.id
-     WHERE o.region = $1 AND o.app_id = ANY ($2::text[]) AND o.kind = 'deployment' AND o.desired <> 'stopped'
+     WHERE o.region = $1 AND o.app_id = ANY ($2::text[]) AND o.kind = $3 AND o.desired <> 'stopped'
      ORDER BY o.id COLLATE "C"`,
-    [region, appIds],
+    [region, appIds, kind],
   );
-  const instances = await readInstances(query, region, rows);
-  return rows.map((row) => storedObject("deployment", row, instances.get(row.id) ?? []));
+  const lists = kindOf(kind).reports?.listInstances === true;
+  const instances = lists ? await readInstances(query, region, rows) : new Map();
+  return rows.map((row) => storedObject(kind, row, instances.get(row.id) ?? []));
 }
 
 async function readInstances(

@@ -51,12 +51,20 @@ class World {
     return this.run(["apply", "-f", "app.yaml", ...more], text);
   }
 
-  /** What an agent reports that has applied everything; deployments of the bad image cannot run. */
-  async report(): Promise<void> {
+  /**
+   * What an agent reports that has applied everything; deployments of the bad image cannot run. With `routes`, it also
+   * moves the Services of routes.
+   */
+  async report(routes?: "routes"): Promise<void> {
     const agent = this.server.agentClient();
     const { objects } = await this.server.client().listObjects({ region });
     let cursor = 0n;
-    for (const { name, version, spec } of objects) {
+    for (const { name, namespace, version, spec } of objects) {
+      if (spec?.spec.case === "route" && routes !== undefined) {
+        const { deploymentId } = spec.spec.value;
+        await agent.reportRouteStatus({ k8sNamespace: namespace, k8sName: name, deploymentId, exists: true });
+        cursor = version > cursor ? version : cursor;
+      }
       if (spec?.spec.case !== "deployment") continue;
       const isBad = spec.spec.value.image.endsWith(":bad");
       const instances = Array.from({ length: spec.spec.value.replicas }, (_, index) => ({
@@ -67,7 +75,8 @@ class World {
       await agent.reportDeploymentStatus({ change: { case: "update", value: { k8sName: name, instances } } });
       cursor = version > cursor ? version : cursor;
     }
-    const controllers = ["deployments", "sentinels", "cilium"].map((name) => ({ name, stream: { cursor } }));
+    const names = ["deployments", "sentinels", "cilium", ...(routes === undefined ? [] : [routes])];
+    const controllers = names.map((name) => ({ name, stream: { cursor } }));
     await agent.reportAgentState({ state: { controllers } });
     await agent.heartbeat({ region: { platform: "dev", name: "local" } });
   }
@@ -94,6 +103,50 @@ async function withWorld(t: { after(work: () => Promise<void>): void }): Promise
   t.after(() => server.stop());
   return new World(server);
 }
+
+test("an app with a route says whether its traffic has moved, and that an agent is too old for it", async (t) => {
+  const world = await withWorld(t);
+  const exposed = (image: string) => `image: ${image}\nreplicas: 1\nexpose: cluster\n`;
+  const why = async () => (await world.run(["why", "app/web"])).stdout;
+  await world.apply(documents(exposed("web:1")));
+  await world.report();
+  await world.pass(10);
+  assert.match((await world.run(["get", "apps"])).stdout, /1\/1 +Moving traffic +1 .*web:1/);
+  assert.match(
+    await why(),
+    /its traffic has not moved there: The agent of region local.dev is too old for routes\./,
+  );
+  await world.report("routes");
+  assert.match((await world.run(["get", "apps"])).stdout, /1\/1 +Ready +1 .*web:1/);
+  assert.match(await why(), /Traffic is at release 1\./);
+  assert.match(
+    (await world.run(["describe", "app/web"])).stdout,
+    /Route:? +http:\/\/web\.demo leads to app_web-1/,
+  );
+  assert.match((await world.run(["get", "routes"])).stdout, /demo\/web +Ready +app_web-1/);
+
+  await world.apply(app(exposed("web:2")));
+  await world.report("routes");
+  await world.pass(10);
+  await world.pass(600);
+  assert.equal((await world.server.client().getApp({ region, id: "app_web" })).app?.deployments.length, 2);
+  assert.match((await world.run(["get", "apps"])).stdout, /1\/1 +Moving traffic +2 .*web:2/);
+  await world.report("routes");
+  await world.pass(10);
+  await world.pass(60);
+  assert.equal((await world.server.client().getApp({ region, id: "app_web" })).app?.deployments.length, 1);
+  assert.match(await why(), /Traffic is at release 2\./);
+
+  const { code, stderr } = await world.run(["delete", "route", "demo/web", "--yes"]);
+  assert.notEqual(code, 0);
+  assert.match(stderr, /is the route of app app_web; change or delete the app/);
+  assert.match(
+    (await world.apply(app("image: web:2\nreplicas: 1\nexpose: gateway\n"))).stderr,
+    /expose cannot be gateway/,
+  );
+  await world.apply(app("image: web:2\nreplicas: 1\n"));
+  assert.match((await world.run(["get", "routes"])).stdout, /demo\/web +Deleting/);
+});
 
 test("an app is applied, released, shown and deleted", async (t) => {
   const world = await withWorld(t);

@@ -31,7 +31,7 @@ describe("AgentService on the RPC port", () => {
         const { status } = await client.getStatus({});
         assert.equal(status?.region, region);
         const named = new Map(status.controllers.map((controller) => [controller.name, controller]));
-        assert.deepEqual([...named.keys()], ["cilium", "deployments", "sentinels"]);
+        assert.deepEqual([...named.keys()], ["cilium", "deployments", "routes", "sentinels"]);
         assert.equal(named.get("deployments")?.stream?.cursor, 1n);
         for (const { stream, caches } of named.values()) {
           assert.equal(stream?.state, StreamStatus_State.OPEN);

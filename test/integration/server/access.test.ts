@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ClusterService } from "../../../src/gen/ctrl/v1/cluster_service_pb.ts";
+import { applyRoute } from "../../support/route-messages.ts";
 import {
   aws,
   type ClusterClient,
@@ -18,15 +19,24 @@ import {
 } from "./served-control-plane.ts";
 
 type Rpc = keyof typeof ClusterService.method;
+/** The client as a table of calls: the union of the types of all methods is too large for the compiler. */
+type Calls = Readonly<
+  Record<
+    Rpc,
+    (request: object, options: { signal: AbortSignal }) => Promise<unknown> | AsyncIterable<unknown>
+  >
+>;
 type RegionParts = { readonly platform: string; readonly name: string };
 
 const requests: { readonly [R in Rpc]: object } = {
   watchDeployments: {},
   watchSentinels: {},
   watchCiliumNetworkPolicies: {},
+  watchRoutes: {},
   getDesiredDeploymentState: { deploymentId: "d_1" },
   getDesiredSentinelState: { sentinelId: "s_1" },
   getDesiredCiliumNetworkPolicyState: { ciliumNetworkPolicyId: "p_1" },
+  getDesiredRouteState: { routeId: "rt_1" },
   getDesiredDigest: { kind: "deployment" },
   listDesiredContents: { kind: "deployment", buckets: [0] },
   reportDeploymentStatus: { change: { case: "update", value: { k8sName: "app-1" } } },
@@ -34,6 +44,7 @@ const requests: { readonly [R in Rpc]: object } = {
     entries: [{ report: { change: { case: "update", value: { k8sName: "app-1" } } } }],
   },
   reportSentinelStatus: { k8sName: "gate-1" },
+  reportRouteStatus: { k8sNamespace: "acme", k8sName: "web", exists: true },
   heartbeat: {},
   reportAgentState: { state: { instanceId: "ins_1" } },
   watchLogRequests: { instanceId: "ins_1" },
@@ -48,7 +59,8 @@ async function call(client: ClusterClient, method: DescMethod, region?: RegionPa
   const key = region === undefined ? {} : { [rpc === "heartbeat" ? "region" : "regionKey"]: region };
   const cancelled = new AbortController();
   try {
-    const answer = client[rpc]({ ...requests[rpc], ...key }, { signal: cancelled.signal });
+    const calls = client as unknown as Calls;
+    const answer = calls[rpc]({ ...requests[rpc], ...key }, { signal: cancelled.signal });
     if (Symbol.asyncIterator in answer) await answer[Symbol.asyncIterator]().next();
     else await answer;
     return "ok";
@@ -72,6 +84,7 @@ async function fill({ admin }: ServedControlPlane, region = aws): Promise<void> 
   await admin.setDeployment(region, deployment(1));
   await admin.setSentinel(region, sentinel(1));
   await admin.setPolicy(region, policy(1));
+  await admin.setRoute(region, applyRoute());
 }
 
 describe("access", () => {

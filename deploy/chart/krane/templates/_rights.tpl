@@ -17,6 +17,10 @@
 - apiGroups: [cilium.io]
   resources: [ciliumnetworkpolicies]
   verbs: [get, list, watch, create, patch, delete]
+# A route is a Service in the namespace of its deployments.
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, list, watch, create, patch, delete]
 # The agent creates missing namespaces, and does not change existing ones.
 - apiGroups: [""]
   resources: [namespaces]

@@ -52,7 +52,7 @@ export const DesiredContentSchema: GenMessage<DesiredContent> = /*@__PURE__*/
  */
 export type GetDesiredDigestRequest = Message<"ctrl.v1.GetDesiredDigestRequest"> & {
   /**
-   * The kind: `deployment`, `sentinel` or `policy`. `unimplemented` if the server
+   * The kind: `deployment`, `sentinel`, `policy` or `route`. `unimplemented` if the server
    * does not know it.
    *
    * @generated from field: string kind = 1;

@@ -6,13 +6,15 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { ApplyDeployment } from "../../../ctrl/v1/deployment_pb.ts";
 import { file_ctrl_v1_deployment } from "../../../ctrl/v1/deployment_pb.ts";
+import type { ApplyRoute_Expose } from "../../../ctrl/v1/route_pb.ts";
+import { file_ctrl_v1_route } from "../../../ctrl/v1/route_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file krane/admin/v1/app.proto.
  */
 export const file_krane_admin_v1_app: GenFile = /*@__PURE__*/
-  fileDesc("ChhrcmFuZS9hZG1pbi92MS9hcHAucHJvdG8SDmtyYW5lLmFkbWluLnYxIo0BCgNBcHASJQoEc3BlYxgBIAEoCzIXLmtyYW5lLmFkbWluLnYxLkFwcFNwZWMSDwoHdmVyc2lvbhgCIAEoBBIpCghyZWxlYXNlcxgDIAMoCzIXLmtyYW5lLmFkbWluLnYxLlJlbGVhc2USEwoLbmV4dF9udW1iZXIYBCABKA0SDgoGcGF1c2VkGAUgASgIImQKB0FwcFNwZWMSKgoIdGVtcGxhdGUYASABKAsyGC5jdHJsLnYxLkFwcGx5RGVwbG95bWVudBItCgZwb2xpY3kYAiABKAsyHS5rcmFuZS5hZG1pbi52MS5SZWxlYXNlUG9saWN5IsEBCg1SZWxlYXNlUG9saWN5EhoKDXJlYWR5X3NlY29uZHMYASABKA1IAIgBARIdChBkZWFkbGluZV9zZWNvbmRzGAIgASgNSAGIAQESGgoNZHJhaW5fc2Vjb25kcxgDIAEoDUgCiAEBEhQKB2hpc3RvcnkYBCABKA1IA4gBAUIQCg5fcmVhZHlfc2Vjb25kc0ITChFfZGVhZGxpbmVfc2Vjb25kc0IQCg5fZHJhaW5fc2Vjb25kc0IKCghfaGlzdG9yeSL4AwoHUmVsZWFzZRIOCgZudW1iZXIYASABKA0SKgoIdGVtcGxhdGUYAiABKAsyGC5jdHJsLnYxLkFwcGx5RGVwbG95bWVudBIsCgVwaGFzZRgDIAEoDjIdLmtyYW5lLmFkbWluLnYxLlJlbGVhc2UuUGhhc2USDQoFY2F1c2UYBCABKAkSEgoKY3JlYXRlZF9ieRgFIAEoCRIVCg1jcmVhdGVkX2F0X21zGAYgASgDEhUKDXN0YXJ0ZWRfYXRfbXMYByABKAMSFgoOcmVhZHlfc2luY2VfbXMYCCABKAMSGAoQZmFpbGluZ19zaW5jZV9tcxgJIAEoAxIVCg1jdXJyZW50X2F0X21zGAogASgDEhYKDmRyYWluaW5nX2F0X21zGAsgASgDEhMKC2VuZGVkX2F0X21zGAwgASgDEg4KBnJlYXNvbhgNIAEoCRIVCg1vbGRlcl9zZWNyZXRzGA4gASgIIpQBCgVQaGFzZRIVChFQSEFTRV9VTlNQRUNJRklFRBAAEhIKDlBIQVNFX1NUQVJUSU5HEAESEQoNUEhBU0VfQ1VSUkVOVBACEhIKDlBIQVNFX0RSQUlOSU5HEAMSEQoNUEhBU0VfUkVUSVJFRBAEEhAKDFBIQVNFX0ZBSUxFRBAFEhQKEFBIQVNFX1NVUEVSU0VERUQQBmIGcHJvdG8z", [file_ctrl_v1_deployment]);
+  fileDesc("ChhrcmFuZS9hZG1pbi92MS9hcHAucHJvdG8SDmtyYW5lLmFkbWluLnYxIo0BCgNBcHASJQoEc3BlYxgBIAEoCzIXLmtyYW5lLmFkbWluLnYxLkFwcFNwZWMSDwoHdmVyc2lvbhgCIAEoBBIpCghyZWxlYXNlcxgDIAMoCzIXLmtyYW5lLmFkbWluLnYxLlJlbGVhc2USEwoLbmV4dF9udW1iZXIYBCABKA0SDgoGcGF1c2VkGAUgASgIIpABCgdBcHBTcGVjEioKCHRlbXBsYXRlGAEgASgLMhguY3RybC52MS5BcHBseURlcGxveW1lbnQSLQoGcG9saWN5GAIgASgLMh0ua3JhbmUuYWRtaW4udjEuUmVsZWFzZVBvbGljeRIqCgZleHBvc2UYAyABKA4yGi5jdHJsLnYxLkFwcGx5Um91dGUuRXhwb3NlIsEBCg1SZWxlYXNlUG9saWN5EhoKDXJlYWR5X3NlY29uZHMYASABKA1IAIgBARIdChBkZWFkbGluZV9zZWNvbmRzGAIgASgNSAGIAQESGgoNZHJhaW5fc2Vjb25kcxgDIAEoDUgCiAEBEhQKB2hpc3RvcnkYBCABKA1IA4gBAUIQCg5fcmVhZHlfc2Vjb25kc0ITChFfZGVhZGxpbmVfc2Vjb25kc0IQCg5fZHJhaW5fc2Vjb25kc0IKCghfaGlzdG9yeSKNBAoHUmVsZWFzZRIOCgZudW1iZXIYASABKA0SKgoIdGVtcGxhdGUYAiABKAsyGC5jdHJsLnYxLkFwcGx5RGVwbG95bWVudBIsCgVwaGFzZRgDIAEoDjIdLmtyYW5lLmFkbWluLnYxLlJlbGVhc2UuUGhhc2USDQoFY2F1c2UYBCABKAkSEgoKY3JlYXRlZF9ieRgFIAEoCRIVCg1jcmVhdGVkX2F0X21zGAYgASgDEhUKDXN0YXJ0ZWRfYXRfbXMYByABKAMSFgoOcmVhZHlfc2luY2VfbXMYCCABKAMSGAoQZmFpbGluZ19zaW5jZV9tcxgJIAEoAxIVCg1jdXJyZW50X2F0X21zGAogASgDEhYKDmRyYWluaW5nX2F0X21zGAsgASgDEhMKC2VuZGVkX2F0X21zGAwgASgDEg4KBnJlYXNvbhgNIAEoCRIVCg1vbGRlcl9zZWNyZXRzGA4gASgIEhMKC21vdmVkX2F0X21zGA8gASgDIpQBCgVQaGFzZRIVChFQSEFTRV9VTlNQRUNJRklFRBAAEhIKDlBIQVNFX1NUQVJUSU5HEAESEQoNUEhBU0VfQ1VSUkVOVBACEhIKDlBIQVNFX0RSQUlOSU5HEAMSEQoNUEhBU0VfUkVUSVJFRBAEEhAKDFBIQVNFX0ZBSUxFRBAFEhQKEFBIQVNFX1NVUEVSU0VERUQQBmIGcHJvdG8z", [file_ctrl_v1_deployment, file_ctrl_v1_route]);
 
 /**
  * An app: a customer's program and its releases. It lives in the control plane only; a
@@ -86,6 +88,14 @@ export type AppSpec = Message<"krane.admin.v1.AppSpec"> & {
    * @generated from field: krane.admin.v1.ReleasePolicy policy = 2;
    */
   policy?: ReleasePolicy | undefined;
+
+  /**
+   * Who may reach it by its name, besides the sentinels of its environment. Unless it is
+   * set, the app has no route.
+   *
+   * @generated from field: ctrl.v1.ApplyRoute.Expose expose = 3;
+   */
+  expose: ApplyRoute_Expose;
 };
 
 /**
@@ -116,7 +126,8 @@ export type ReleasePolicy = Message<"krane.admin.v1.ReleasePolicy"> & {
   deadlineSeconds?: number | undefined;
 
   /**
-   * How long a release keeps running after another one has become current.
+   * How long a release keeps running after another one has become current, and the route of
+   * the app leads to that. With a route, at least 5 seconds.
    *
    * @generated from field: optional uint32 drain_seconds = 3;
    */
@@ -240,6 +251,14 @@ export type Release = Message<"krane.admin.v1.Release"> & {
    * @generated from field: bool older_secrets = 14;
    */
   olderSecrets: boolean;
+
+  /**
+   * Since when the agent reports that the route of the app leads to the current release
+   * instead; 0 if that is not known. Only for a release that drains.
+   *
+   * @generated from field: int64 moved_at_ms = 15;
+   */
+  movedAtMs: bigint;
 };
 
 /**

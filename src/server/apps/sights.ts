@@ -1,0 +1,50 @@
+// What the control plane sees of a release: its deployment's phase, unless the agent is silent. And where the route of
+// the app leads.
+import { ObjectView_Phase as Phase } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { ObjectStatus_Outcome as Outcome } from "../../gen/krane/v1/agent_pb.ts";
+import { servesKind } from "../../why/served-kinds.ts";
+import { isUnheard } from "../last-heard.ts";
+import { phaseFacts, phaseOf } from "../phase.ts";
+import type { AgentRecord, StoredObject } from "../store.ts";
+import type { Sight, Traffic } from "./releases.ts";
+
+type Agent = Pick<AgentRecord, "heartbeatAtMs" | "heardSinceMs" | "state" | "known"> | undefined;
+
+export function trafficOf(route: StoredObject<"route"> | undefined, agent: Agent, nowMs: number): Traffic {
+  if (route === undefined) return { state: "none" };
+  if (isUnheard(agent, nowMs)) return { state: "unknown" };
+  const { deploymentId = "", exists = false } = route.report ?? {};
+  // It has no controller for them, or none yet: what it once reported may still be in the cluster.
+  if (!servesKind("route", agent?.state?.report.state))
+    return exists ? { state: "at", deploymentId, isFinal: true } : { state: "none" };
+  if (phaseOf(phaseFacts("route", route, agent?.known)) === Phase.FAILED)
+    return { state: "at", deploymentId, isFinal: true };
+  if (route.report === undefined) return { state: "unknown" };
+  return { state: "at", deploymentId, isFinal: false };
+}
+
+export function sightOf(
+  deployment: StoredObject<"deployment"> | undefined,
+  agent: Agent,
+  nowMs: number,
+): Sight {
+  if (deployment === undefined) return { state: "waiting", reason: "" };
+  // Its last report may no longer be true, so no release becomes current or fails because of it. After an outage of the
+  // control plane, every agent is silent until it connects again.
+  if (isUnheard(agent, nowMs)) return { state: "unknown" };
+  const heardSinceMs = agent?.heardSinceMs ?? 0;
+  const facts = phaseFacts("deployment", deployment, agent?.known);
+  const { trouble } = facts;
+  const reason = trouble?.reason || trouble?.failing || "";
+  switch (phaseOf(facts)) {
+    case Phase.READY:
+    case Phase.PAUSED:
+      return { state: "ready", heardSinceMs };
+    case Phase.FAILED:
+      return trouble?.outcome === Outcome.PARKED
+        ? { state: "refused", reason, heardSinceMs }
+        : { state: "failing", reason: reason || "its pods cannot run", heardSinceMs };
+    default:
+      return { state: "waiting", reason, heardSinceMs };
+  }
+}
