@@ -116,7 +116,7 @@ export class Controller<
     options: ControllerOptions & Settings,
     deps: ControllerDeps,
   ) {
-    const { clock, log, metrics, spans, controlPlane } = deps;
+    const { clock, log, metrics, spans, controlPlane, seal } = deps;
     this.kind = kind;
     this.options = options;
     this.deps = deps;
@@ -155,12 +155,11 @@ export class Controller<
     const { guard, events, repairs } = this;
     const actions = new ActionRecords({ controller: name, api, log, events, repairs });
     const contests = new Contests({ controller: name, api, clock, log });
-    const applied = { api, clock, lane, actions, contests, seal: deps.seal, drift: new DriftMemory() };
+    const applied = { api, clock, lane, actions, contests, seal, drift: new DriftMemory() };
     const applier = new StepsApplier({ ...applied, onRepair: (repair) => countRepair(repair, name, deps) });
     const enqueue = this.queue.add.bind(this.queue);
     const shared = { controller: name, definition, store, guard, clock, log, metrics, enqueue, spans };
-    const isInformed = () => this.isInformed();
-    this.seals = new SealInspector({ ...shared, applier, seal: deps.seal, isInformed });
+    this.seals = new SealInspector({ ...shared, applier, seal, isInformed: () => this.isInformed() });
     const looked = { ...shared, statuses: this.statuses, applier };
     this.reconciler = createReconciler({
       ...looked,

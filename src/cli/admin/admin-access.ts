@@ -59,7 +59,12 @@ export function addAdminOptions(
 }
 
 /** Connects with the first call. Rejects with a CommandError if the context is incomplete. */
-export async function openAdmin(command: Command, env: ProcessEnv, io: Io, signal: AbortSignal): Promise<Admin> {
+export async function openAdmin(
+  command: Command,
+  env: ProcessEnv,
+  io: Io,
+  signal: AbortSignal,
+): Promise<Admin> {
   const target = await loadTarget(command, env, io, signal);
   const token = await loadSecret(target.token, io, signal);
   const ca = target.caFile === undefined ? undefined : await loadFile(target.caFile, "ca_file", io, signal);
