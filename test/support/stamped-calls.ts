@@ -26,15 +26,18 @@ const callByMethod: Readonly<Record<string, (plane: ControlPlane) => Promise<unk
   WatchDeployments: (plane) => drain(plane.watch(kinds.deployment, 7n, never)),
   WatchSentinels: (plane) => drain(plane.watch(kinds.sentinel, 7n, never)),
   WatchCiliumNetworkPolicies: (plane) => drain(plane.watch(kinds.policy, 7n, never)),
+  WatchRoutes: (plane) => drain(plane.watch(kinds.route, 7n, never)),
   GetDesiredDeploymentState: (plane) => plane.get(kinds.deployment, { id: "d_1" }, never),
   GetDesiredSentinelState: (plane) => plane.get(kinds.sentinel, { id: "s_1" }, never),
   GetDesiredCiliumNetworkPolicyState: (plane) => plane.get(kinds.policy, { id: "p_1" }, never),
+  GetDesiredRouteState: (plane) => plane.get(kinds.route, { id: "r_1" }, never),
   GetDesiredDigest: (plane) => plane.digest(kinds.deployment, new Uint8Array(), never),
   ListDesiredContents: (plane) => plane.contents(kinds.deployment, [1], never),
   ReportDeploymentStatus: (plane) => plane.report(kinds.deployment, {}, never),
   ReportDeploymentStatuses: (plane) =>
     Promise.all([plane.report(kinds.deployment, {}, never), plane.report(kinds.deployment, {}, never)]),
   ReportSentinelStatus: (plane) => plane.report(kinds.sentinel, {}, never),
+  ReportRouteStatus: (plane) => plane.report(kinds.route, {}, never),
   Heartbeat: (plane) => plane.heartbeat(never),
   ReportAgentState: (plane) => plane.reportAgentState({}, never),
   WatchLogRequests: (plane) => drain(plane.watchLogRequests("ins_1", never)),
@@ -79,7 +82,7 @@ export function testEveryCall(
         assert.equal(fields.get("versionLastSeen"), 7n);
       }
       if (method.name.endsWith("State") && method.name.startsWith("GetDesired")) {
-        const ids = [...fields].filter(([, value]) => /^[dsp]_1$/.test(String(value)));
+        const ids = [...fields].filter(([, value]) => /^[dspr]_1$/.test(String(value)));
         assert.equal(ids.length, 1, "what is asked for is there as well");
       }
     });
