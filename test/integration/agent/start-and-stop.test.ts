@@ -104,8 +104,8 @@ describe("the stop of an agent", () => {
     const agent = await startAgent();
     await eventually("it runs", async () => assert.equal((await admin.instances(region, "d_1")).length, 2));
     await agentClient(t, agent.url).getStatus({});
-    await eventually("each controller has its stream", () => assert.equal(faults.openStreams, 3));
-    assert.equal(links.controlPlane.connectionCount(), 4, "one for each controller, one for the agent");
+    await eventually("each controller has its stream", () => assert.equal(faults.openStreams, 4));
+    assert.equal(links.controlPlane.connectionCount(), 5, "one for each controller, one for the agent");
     assert.ok(links.cluster.connectionCount() >= 3, "one for each watch");
     await agent.stop();
     await eventually("its streams are closed", () => assert.equal(faults.openStreams, 0));

@@ -55,7 +55,7 @@ type BareWorld = Awaited<ReturnType<typeof createBareWorld>>;
 
 const sentinelParts = [["gate"], ["gate", "gate-gossip-lan"], ["gate"]];
 const missingWatches =
-  "cilium: cannot watch CiliumNetworkPolicy; deployments: cannot watch CiliumNetworkPolicy; sentinels: cannot watch CiliumNetworkPolicy";
+  "cilium: cannot watch CiliumNetworkPolicy; deployments: cannot watch CiliumNetworkPolicy; routes: cannot watch CiliumNetworkPolicy; sentinels: cannot watch CiliumNetworkPolicy";
 
 async function checkReady({ agent }: BareWorld): Promise<void> {
   const { status, body } = await fetchHttp1(`${agent.url}/health/ready`);
