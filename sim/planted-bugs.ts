@@ -279,7 +279,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   identity(
     "a pod that is going gets nothing",
-    'if (metadata.deletionTimestamp !== undefined) return refused("pod is being deleted");',
+    'if (metadata.deletionTimestamp !== undefined) return "pod is being deleted";',
     "",
   ),
   identity(

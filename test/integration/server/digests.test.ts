@@ -57,7 +57,7 @@ test("a request that makes no sense is rejected", async (t) => {
     await assert.rejects(client.getDesiredDigest({ kind, knownSum }), hasCode(Code.InvalidArgument));
   for (const buckets of [[], [256], [1, 1]])
     await assert.rejects(client.listDesiredContents({ kind, buckets }), hasCode(Code.InvalidArgument));
-  for (const unknown of ["", "route", "toString"]) {
+  for (const unknown of ["", "ingress", "toString"]) {
     await assert.rejects(client.getDesiredDigest({ kind: unknown }), hasCode(Code.Unimplemented));
     const list = client.listDesiredContents({ kind: unknown, buckets: [1] });
     await assert.rejects(list, hasCode(Code.Unimplemented));
