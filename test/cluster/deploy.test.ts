@@ -53,7 +53,7 @@ function asList(items: readonly KubeObject[]): string {
 before(() => cluster.empty());
 after(async () => {
   await cluster.empty();
-  const roles = ["krane", "krane-registry", "krane-secrets"];
+  const roles = ["krane", "krane-logs", "krane-registry", "krane-secrets"];
   for (const kind of ["clusterroles", "clusterrolebindings"])
     await cluster.kubectl(["delete", kind, ...roles, "--ignore-not-found"]);
   const admission = asList(manifestsOf("rights-admission.yaml"));
