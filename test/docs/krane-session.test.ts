@@ -32,14 +32,15 @@ function type(command: string, folder: string, env: Readonly<Record<string, stri
   return new Promise((resolve, reject) => {
     execFile("/bin/sh", ["-c", command], options, (error, stdout, stderr) => {
       if (error?.killed) reject(new Error(`${command}: no end; ${stderr}`));
-      else resolve(`${stdout}${stderr.replaceAll(/^waiting for .*\n/gm, "")}`);
+      else resolve(`${stdout}${stderr.replaceAll(/^(?:waiting for |app\/\S+: ).*\n/gm, "")}`);
     });
   });
 }
 
 test("the tour in the README gives the output shown there", async (t) => {
   const words = commands.map(({ command }) => command.split(" ")[1]);
-  for (const word of ["apply", "get", "why", "scale", "delete"]) assert.ok(words.includes(word), word);
+  for (const word of ["apply", "get", "why", "release", "rollout", "delete"])
+    assert.ok(words.includes(word), word);
   const folder = await createFolder(t);
   const ports = ["rpc", "metrics", "control", "kube"].flatMap((name) => [`--${name}-port`, "0"]);
   const program = join(folder, "bin", "krane");

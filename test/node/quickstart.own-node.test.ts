@@ -8,6 +8,7 @@ import type { Pod } from "kubernetes-types/core/v1.js";
 import { helm, resolveGoTool } from "../../tools/go-tool.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { eventually } from "../support/eventually.ts";
+import { patience } from "../support/node/tenants.ts";
 import { openTypedShell, type TypedShell } from "../support/node/typed-shell.ts";
 import { provideVolumes } from "../support/node/volumes.ts";
 import { projectRoot } from "../support/project-files.ts";
@@ -87,7 +88,13 @@ const checks: readonly (readonly [command: string, check: (printed: string) => u
     },
   ],
   ["8080:80", (printed) => assert.equal(printed, "hello")],
-  ["krane events", (printed) => assert.match(printed, /scaled|replicas/i)],
+  [
+    "krane rollout undo",
+    (printed) => {
+      for (const release of [2, 3]) assert.ok(printed.includes(`is ready, on release ${release}, 2/2 pods`));
+    },
+  ],
+  ["krane events", (printed) => assert.match(printed, /release_current/)],
 ];
 
 async function typeBlock({ text, section }: PageBlock): Promise<string> {
@@ -133,9 +140,15 @@ const leaseHolder = () =>
     "jsonpath={.spec.holderIdentity}",
   ]);
 
+/** Of its last release: the others drain for half a minute, and their pods are then gone. */
 const allAreReady = () =>
-  eventually("the control plane says that all three pods are ready", async () =>
-    assert.match(await shell.type("krane get deployment hello"), /3\/3 +Ready/),
+  eventually(
+    "the control plane says that all three pods are ready, and no others are left",
+    async () => {
+      assert.match(await shell.type("krane get app hello"), /3\/3 +Ready/);
+      assert.equal((await helloPods()).length, 3);
+    },
+    patience,
   );
 
 test(
@@ -164,11 +177,8 @@ test("turning on the sandbox replaces no pod, and new pods are in it", limit, as
   const before = await helloUids();
   await typeBlock(blocks.find(({ needs }) => needs === "gVisor") ?? assert.fail("no block for gVisor"));
   await eventually("the template has the sandbox", async () => {
-    const path = "jsonpath={.spec.template.spec.runtimeClassName}";
-    assert.equal(
-      await cluster.kubectl(["--namespace", "hello", "get", "replicaset", "hello", "-o", path]),
-      "gvisor",
-    );
+    const path = "jsonpath={.items[*].spec.template.spec.runtimeClassName}";
+    assert.equal(await cluster.kubectl(["--namespace", "hello", "get", "replicasets", "-o", path]), "gvisor");
   });
   await eventually("the status no longer warns of it", async () =>
     assert.doesNotMatch(await shell.type("krane status"), noSandbox),
@@ -191,7 +201,8 @@ test("the chart's notes name commands that remove what krane created", limit, as
   assert.deepEqual(removed.trim().split("\n").sort(), [
     "namespace/hello",
     "namespace/sentinel",
-    "replicaset.apps/hello",
+    "replicaset.apps/hello-527639-3",
+    "service/hello",
   ]);
 });
 

@@ -9,7 +9,6 @@ import { type AdminServer, startAdminServer } from "../../../test/support/admin-
 import { ciphertextOf } from "../../../test/support/ciphertext.ts";
 import { eventually } from "../../../test/support/eventually.ts";
 import { FakeIo } from "../../../test/support/fake-io.ts";
-import { readProjectFile } from "../../../test/support/project-files.ts";
 import {
   ApplyDeploymentSchema,
   ReportDeploymentStatusRequest_Update_Instance_Status as Status,
@@ -17,7 +16,6 @@ import {
 import { main } from "../main.ts";
 import { readTextFile } from "../process/text-file.ts";
 
-const hello = readProjectFile("examples/hello.yaml");
 const deployment = (id: string, more = "") => `apiVersion: krane/v1
 kind: Deployment
 id: d_${id}
@@ -28,6 +26,14 @@ project: proj_demo
 environment: env_demo
 image: registry.example/${id}:1
 ${more}`;
+
+const hello = `apiVersion: krane/v1
+kind: Environment
+id: env_hello
+workspace: ws_hello
+project: proj_hello
+---
+${deployment("hello", "replicas: 2\n").replaceAll("_demo", "_hello")}`;
 
 let server: AdminServer;
 before(async () => {

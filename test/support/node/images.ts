@@ -23,8 +23,8 @@ export const shellAppImage = "registry.example/shell-app:1";
 /** A stand-in for the platform's sentinel; its folder is test/node/images/sentinel. */
 export const sentinelImage = "registry.example/sentinel:1";
 
-/** Stand-ins for public images, under their names: what examples/hello.yaml runs, and the chart's PostgreSQL for trials. */
-const whoamiImage = "docker.io/traefik/whoami:v1.10";
+/** Stand-ins for public images, under their names: what examples/hello.yaml runs, its next version, and the chart's PostgreSQL. */
+export const whoamiImages = ["docker.io/traefik/whoami:v1.10", "docker.io/traefik/whoami:v1.11"] as const;
 const postgresImage = "docker.io/library/postgres:17";
 
 const shellPackages = ["coreutils", "curl", "dash", "mawk", "procps", "wget"];
@@ -109,11 +109,11 @@ async function createRecipes(
       files: shellAppFiles,
       build: (store) => buildShellApp(store, signal),
     },
-    {
-      tag: whoamiImage,
+    ...whoamiImages.map((tag) => ({
+      tag,
       files: [...appFiles, join(images, "whoami/Dockerfile")],
-      build: (store) => store.build(inFolder(whoamiImage, "whoami")),
-    },
+      build: (store: ImageStore) => store.build(inFolder(tag, "whoami")),
+    })),
     {
       tag: sentinelImage,
       files: [...appFiles, ...(await filesOf(join(images, "sentinel")))],
