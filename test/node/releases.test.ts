@@ -6,7 +6,7 @@ import type { Pod } from "kubernetes-types/core/v1.js";
 import { eventually } from "../support/eventually.ts";
 import { whoamiImages } from "../support/node/images.ts";
 import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
-import { patience, startProbe } from "../support/node/tenants.ts";
+import { askFromPod, patience, startProbe } from "../support/node/tenants.ts";
 
 const [oldImage, newImage] = whoamiImages;
 const id = "app_rolled";
@@ -92,7 +92,12 @@ const releaseOf = (asked: Asked, number: number) => asked.answers[`${id}-${numbe
 
 test("no request fails while releases start, fail, are undone and end", { timeout: 600_000 }, async (t) => {
   await apply(app);
+  // The proxy of the node follows the Service a moment later.
+  await eventually("the app answers at its name", async () =>
+    assert.equal(await askFromPod(krane, `http://rolled.${namespace}/`), "hello"),
+  );
   const stop = await askOften(`http://rolled.${namespace}/env`);
+  t.after(stop);
 
   await apply({ ...app, image: newImage });
   await untilOnly(2);
