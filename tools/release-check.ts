@@ -58,7 +58,7 @@ async function checkPackages(
     (await run(join(app, "node_modules/.bin/krane"), args, { cwd: app, signal, maxBuffer: bytesMax })).stdout;
   expectPart("krane --version", await krane("--version"), `krane ${version} (${commit}, `);
   const rendered = await krane("render", "-f", join(app, "node_modules/krane/examples/hello.yaml"));
-  expectPart("krane render", rendered, "kind: ReplicaSet");
+  for (const kind of ["ReplicaSet", "Service"]) expectPart("krane render", rendered, `kind: ${kind}\n`);
   const code = `const { DeploymentController } = await import("krane");
     const { startTestCluster } = await import("krane/testing");
     await (await startTestCluster()).stop();

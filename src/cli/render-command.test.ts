@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Service } from "kubernetes-types/core/v1.js";
 import { FakeIo } from "../../test/support/fake-io.ts";
+import { readProjectFile } from "../../test/support/project-files.ts";
+import type { KubeObject } from "../kube/types.ts";
 import { main } from "./main.ts";
 
 function sentinel(id: string, region?: string): string {
@@ -53,6 +56,21 @@ test("two documents of one sentinel are refused, also where only one of them nam
   const { code, out, err } = await render(files, "-f", "a.yaml");
   assert.deepEqual([code, out], [1, ""]);
   assert.match(err, /^krane: a\.yaml:10: id is already used by another document, at a\.yaml:1$/m);
+});
+
+test("an app is its first release, and the Service that leads there", async () => {
+  const files = { "hello.yaml": readProjectFile("examples/hello.yaml") };
+  const { out } = await render(files, "-f", "hello.yaml", "-o", "json");
+  const { items } = JSON.parse(out) as { readonly items: readonly KubeObject[] };
+  assert.deepEqual(
+    items.map(({ kind }) => kind),
+    ["Namespace", "CiliumNetworkPolicy", "ReplicaSet", "CiliumNetworkPolicy", "Service"],
+  );
+  const service = items.at(-1) as Service;
+  assert.equal(service.metadata?.name, "hello");
+  assert.equal(service.spec?.selector?.["unkey.com/deployment.id"], "app_hello-1");
+  const silent = { "hello.yaml": files["hello.yaml"].replace("expose: cluster\n", "") };
+  assert.doesNotMatch((await render(silent, "-f", "hello.yaml")).out, /kind: Service/);
 });
 
 test("rules of the configuration hold for the documents too", async () => {

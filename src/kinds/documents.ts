@@ -7,6 +7,7 @@ import { type EnvironmentContent, environmentDocument } from "../documents/envir
 import type { ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 import type { KubeObject } from "../kube/types.ts";
 import { describeProblems, type FieldProblem, type ParsedMessage } from "../model/field-problem.ts";
+import { appRoute } from "./app-route.ts";
 import type { AppContent } from "./deployment/app-document.ts";
 import { releaseTemplate } from "./deployment/release-names.ts";
 import type { Kind } from "./kind.ts";
@@ -69,7 +70,7 @@ export function contentOfView({ spec, deploymentId }: ObjectView): AnyObjectCont
 /**
  * Renders manifests with the same functions as the agent, each object after those that it needs. Objects that several
  * documents share appear once: a namespace, its pull secret, and the ingress policy of an environment, which admits the
- * ports of all its deployments. Environments have no objects in a cluster, and an app has those of its first release.
+ * ports of all its deployments. Environments have no objects in a cluster, and an app has those of its first release and of its route.
  *
  * `all`: from `parseDocuments` with the same rules.
  */
@@ -78,7 +79,7 @@ export async function renderedObjects(
   settings: RenderSettings,
   rules: DocumentRules,
 ): Promise<readonly KubeObject[]> {
-  const documents = all.map(deploymentOf);
+  const documents = all.flatMap(objectsOf);
   const manifests = new Map<AnyDocument, readonly KubeObject[]>();
   for (const kind of allKinds) {
     const { manifestsOf } = await kind.loadDocument();
@@ -92,9 +93,13 @@ export async function renderedObjects(
   return firstOfEach(documents.flatMap((document) => manifests.get(document) ?? []));
 }
 
-function deploymentOf(document: AnyDocument): AnyDocument {
-  if (document.kind !== "app") return document;
-  return { ...document, kind: "deployment", spec: releaseTemplate(document.spec, 1) };
+/** An app has a deployment, and a route if it says who may reach it. */
+function objectsOf(document: AnyDocument): readonly AnyDocument[] {
+  if (document.kind !== "app") return [document];
+  const first = releaseTemplate(document.spec, 1);
+  const route = appRoute(document.spec, first.deploymentId, [first]);
+  const deployment = { ...document, kind: "deployment", spec: first } as const;
+  return route === undefined ? [deployment] : [deployment, { ...document, kind: "route", spec: route }];
 }
 
 function firstOfEach(objects: readonly KubeObject[]): readonly KubeObject[] {

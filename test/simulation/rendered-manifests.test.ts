@@ -1,5 +1,5 @@
 // What `krane render` shows is what an agent sends: the same documents go through the command, and through a
-// control plane and all three controllers, wired by the agent's own table, to a cluster that writes down every
+// control plane and all controllers, wired by the agent's own table, to a cluster that writes down every
 // body it is sent.
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,6 +7,9 @@ import { controllerOptions } from "../../src/agent/controllers.ts";
 import { main } from "../../src/cli/main.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { parseDocuments } from "../../src/documents/parse.ts";
+import type { AppSpec } from "../../src/gen/krane/admin/v1/app_pb.ts";
+import { appRoute } from "../../src/kinds/app-route.ts";
+import { releaseTemplate } from "../../src/kinds/deployment/release-names.ts";
 import { type AnyDocument, loadDocumentKinds } from "../../src/kinds/documents.ts";
 import { allKinds } from "../../src/kinds/kinds.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
@@ -91,6 +94,24 @@ policy:
       egress:
         - toPorts: [{ports: [{port: "53", protocol: UDP}]}]
     - endpointSelector: {}
+---
+apiVersion: krane/v1
+kind: Route
+id: rt_plain
+name: plain
+namespace: demo
+${owner}
+deployment: d_plain
+---
+apiVersion: krane/v1
+kind: App
+id: app_web
+name: web
+namespace: demo
+${owner}
+image: registry.example/web:1
+port: 80
+expose: environment
 `;
 
 const file = `region = "${region}"
@@ -147,11 +168,13 @@ async function sentByAgent(configText: string, place: { readonly ownNamespace?: 
   const newest = new Map<string, bigint>();
   const { admin } = world.plane;
   for (const document of parsedDocuments()) {
-    if (document.kind === "deployment")
+    if (document.kind === "app") await startApp(admin, document.spec, newest);
+    else if (document.kind === "deployment")
       newest.set("deployments", await admin.setDeployment(region, document.spec));
     else if (document.kind === "sentinel")
       newest.set("sentinels", await admin.setSentinel(region, document.spec));
     else if (document.kind === "policy") newest.set("cilium", await admin.setPolicy(region, document.spec));
+    else if (document.kind === "route") newest.set("routes", await admin.setRoute(region, document.spec));
   }
   const registry = config.registry && {
     host: config.registry.url,
@@ -178,6 +201,19 @@ async function sentByAgent(configText: string, place: { readonly ownNamespace?: 
   const sent = lastBodies(agents);
   await world.stop();
   return sent;
+}
+
+/** As the control plane has it once its first release is current. */
+async function startApp(
+  admin: SimulatedRegion["plane"]["admin"],
+  spec: AppSpec,
+  newest: Map<string, bigint>,
+): Promise<void> {
+  const release = releaseTemplate(spec, 1);
+  const route = appRoute(spec, release.deploymentId, [release]);
+  assert.ok(route !== undefined, "it has no route");
+  newest.set("deployments", await admin.setDeployment(region, release));
+  newest.set("routes", await admin.setRoute(region, route));
 }
 
 function lastBodies(agents: readonly Pick<SimulatedAgent, "writes">[]): ReadonlyMap<string, KubeObject> {
@@ -229,7 +265,7 @@ function assertSame(rendered: readonly KubeObject[], sent: ReadonlyMap<string, K
 test("with the agent's configuration, what is rendered is what the agent sends", async () => {
   const rendered = await renderedAs("--config", "krane.toml", "--krane-namespace", ownNamespace);
   assertSame(rendered, await sentByAgent(file, { ownNamespace }));
-  assert.equal(rendered.length, 18);
+  assert.equal(rendered.length, 22);
 });
 
 test("without one, it is what an agent sends that has only what it must have", async () => {

@@ -13,11 +13,7 @@
 import { clone, create, equals } from "@bufbuild/protobuf";
 import { formatDuration } from "../../config/duration.ts";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
-import {
-  type ApplyRoute,
-  ApplyRouteSchema,
-  ApplyRoute_Expose as Expose,
-} from "../../gen/ctrl/v1/route_pb.ts";
+import type { ApplyRoute } from "../../gen/ctrl/v1/route_pb.ts";
 import {
   type App,
   AppSchema,
@@ -27,9 +23,9 @@ import {
   type Release,
   ReleaseSchema,
 } from "../../gen/krane/admin/v1/app_pb.ts";
-import { isReleaseOf, releaseTemplate, routeIdOf } from "../../kinds/deployment/release-names.ts";
+import { appRoute } from "../../kinds/app-route.ts";
+import { isReleaseOf, releaseTemplate } from "../../kinds/deployment/release-names.ts";
 import { policyOf } from "../../kinds/deployment/release-policy.ts";
-import { defaultPort } from "../../kinds/deployment/spec.ts";
 
 /** What is seen of a release's deployment. */
 export type Sight =
@@ -86,18 +82,8 @@ export function wantedDeployments({ releases }: App): readonly ApplyDeployment[]
 
 /** Its route; undefined without one. Backends are what runs: a release may be reached before traffic moves to it. */
 export function wantedRoute(app: App): ApplyRoute | undefined {
-  const { expose = Expose.UNSPECIFIED, template } = app.spec ?? {};
-  if (expose === Expose.UNSPECIFIED || template === undefined) return undefined;
-  const { k8sNamespace, k8sName, workspaceId, projectId, environmentId } = template;
-  return create(ApplyRouteSchema, {
-    ...{ k8sNamespace, k8sName, workspaceId, projectId, environmentId, expose },
-    routeId: routeIdOf(template),
-    deploymentId: currentRelease(app)?.template?.deploymentId ?? "",
-    backends: wantedDeployments(app).map(({ deploymentId, port }) => ({
-      deploymentId,
-      port: port || defaultPort,
-    })),
-  });
+  const leadsTo = currentRelease(app)?.template?.deploymentId ?? "";
+  return app.spec && appRoute(app.spec, leadsTo, wantedDeployments(app));
 }
 
 /** The app after the steps that are due; the same object if none is. */
