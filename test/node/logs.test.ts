@@ -50,5 +50,11 @@ kubectl --namespace krane create secret generic krane-server --from-file=secrets
     expected,
   );
   const [pod] = await podsOf(krane, chatty);
-  assert.match(await krane.type(`krane logs --timestamps pod/${pod?.name}`), /^\d{4}-\d\d-\d\dT.*Z line 1$/m);
+  // Each server has its own copy of the files, and the other one may get them later.
+  const stamped = await eventually(
+    "the token has the role at each server",
+    () => krane.type(`krane logs --timestamps pod/${pod?.name}`),
+    patience,
+  );
+  assert.match(stamped, /^\d{4}-\d\d-\d\dT.*Z line 1$/m);
 });
