@@ -18,10 +18,12 @@ import {
   type Reply,
   startDashboardServer,
 } from "../support/dashboard-server.ts";
+import { applyDeployment } from "../support/deployment-messages.ts";
 import { eventually } from "../support/eventually.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { createKeptLog } from "../support/kept-log.ts";
 import { readProjectFile } from "../support/project-files.ts";
+import { createStoreAdmin } from "../support/store-admin.ts";
 
 const clock = new FakeClock();
 const { log, lines } = createKeptLog();
@@ -29,6 +31,7 @@ let server: DashboardServer;
 
 before(async () => {
   server = await startDashboardServer({ clock, log });
+  await createStoreAdmin(server.store, { clock, by: "test" }).setDeployment("local.dev", web);
 });
 after(() => server.stop());
 
@@ -37,6 +40,22 @@ const unauthenticated = (reply: Reply) =>
   assert.deepEqual([reply.status, reply.code], [401, "unauthenticated"]);
 const denied = (reply: Reply) => assert.deepEqual([reply.status, reply.code], [403, "permission_denied"]);
 const asPage = (cookie: string) => ({ cookie, ...ownPage });
+
+const web = applyDeployment({ deploymentId: "d_web" });
+const followedLog = { region: "local.dev", deploymentId: "d_web", follow: true };
+
+/** A stream to its end, which comes as time passes. */
+async function whenOver(stream: Promise<string>): Promise<string> {
+  let isOver = false;
+  const rest = stream.finally(() => {
+    isOver = true;
+  });
+  await eventually("the stream has ended", async () => {
+    await clock.advance(1_000);
+    assert.ok(isOver, "not yet");
+  });
+  return rest;
+}
 
 /** A call in the name of somebody who is signed in, with the headers of a request that another page made. */
 async function forged(headers: Readonly<Record<string, string>>): Promise<Reply> {
@@ -160,6 +179,27 @@ const attempts: Readonly<Record<string, () => Promise<void>>> = {
         denied(await server.call(name, asPage(cookie)));
     }
   },
+  "the logs of pods, by somebody who may not read them": async () => {
+    for (const token of [browserTokens.ann, browserTokens.bob]) {
+      const cookie = await server.signIn(token);
+      assert.match(await server.stream("StreamLogs", asPage(cookie), followedLog), /"permission_denied"/);
+    }
+  },
+  "logs that are still read after their reader lost the right": async () => {
+    const { people } = server.lists;
+    server.lists.people = people.replace("ann read-write", "ann logs");
+    const cookie = await server.signIn();
+    const leaving = new AbortController();
+    const agent = server.logs.requests("local.dev", leaving.signal);
+    await agent.next();
+    const asked = agent.next();
+    const rest = server.stream("StreamLogs", asPage(cookie), followedLog);
+    assert.equal((await asked).value?.deploymentId, "d_web");
+    server.lists.people = people.replace("ann read-write", "ann read-only");
+    assert.match(await whenOver(rest), /"permission_denied".*the token ann may not read logs/);
+    server.lists.people = people;
+    leaving.abort(new Error("the agent has left"));
+  },
   "a session for an agent's token": async () => {
     unauthenticated(await server.call("CreateSession", { authorization: `Bearer ${browserTokens.agent}` }));
   },
@@ -271,19 +311,7 @@ test("the cookie is for this host alone, for no script, and over TLS for TLS alo
 
 test("a stream ends soon after its session", async () => {
   const cookie = await server.signIn();
-  const response = await fetch(`${server.url}/${AdminService.typeName}/WatchFleet`, {
-    method: "POST",
-    headers: { "content-type": "application/connect+json", ...asPage(cookie) },
-    body: new Uint8Array([0, 0, 0, 0, 2, 0x7b, 0x7d]),
-  });
-  let isOver = false;
-  const rest = response.text().finally(() => {
-    isOver = true;
-  });
+  const rest = server.stream("WatchFleet", asPage(cookie));
   await server.call("EndSession", asPage(cookie));
-  await eventually("the stream has ended", async () => {
-    await clock.advance(1_000);
-    assert.ok(isOver, "not yet");
-  });
-  assert.match(await rest, /"unauthenticated"/);
+  assert.match(await whenOver(rest), /"unauthenticated"/);
 });

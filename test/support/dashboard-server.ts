@@ -13,6 +13,7 @@ import { createAdminApi } from "../../src/server/admin-service/admin-api.ts";
 import { createAgentAuth } from "../../src/server/agent-auth.ts";
 import { createClusterApi } from "../../src/server/cluster-api.ts";
 import { createControlPlaneServer } from "../../src/server/control-plane-server.ts";
+import { LogBroker } from "../../src/server/logs/log-broker.ts";
 import { MemoryStore } from "../../src/server/memory-store.ts";
 import type { Log } from "../../src/telemetry/log.ts";
 import { bundleDashboard } from "../../tools/bundle-dashboard.ts";
@@ -41,11 +42,15 @@ export interface RawRequest {
 export interface DashboardServer {
   readonly url: string;
   readonly store: MemoryStore;
+  /** Between those who read logs and agents. */
+  readonly logs: LogBroker;
   readonly lists: { people: string; agents: string };
   /** Sends exactly this. */
   send(request: RawRequest): Promise<Reply>;
   /** A call of the admin API in JSON, as the page would make it. */
   call(method: string, headers?: Readonly<Record<string, string>>, message?: object): Promise<Reply>;
+  /** A stream of the admin API in JSON, to its end. */
+  stream(method: string, headers: Readonly<Record<string, string>>, message?: object): Promise<string>;
   /** Signs in; resolves with the cookie. */
   signIn(token?: string): Promise<string>;
   stop(): Promise<void>;
@@ -69,10 +74,11 @@ export async function startDashboardServer(deps: {
   const store = new MemoryStore();
   await store.registerRegion("local.dev");
   const sessions = { createToken: () => randomBytes(24).toString("hex"), servesTls: false };
+  const logs = new LogBroker(deps);
   const apis = {
-    ...createClusterApi({ store, auth: createAgentAuth(source("agents")) }, deps),
+    ...createClusterApi({ store, auth: createAgentAuth(source("agents")), logs }, deps),
     adminApi: createAdminApi(
-      { store, tokens: source("people"), agentTokens: source("agents"), sessions },
+      { store, tokens: source("people"), agentTokens: source("agents"), sessions, logs },
       deps,
     ),
   };
@@ -107,9 +113,19 @@ export async function startDashboardServer(deps: {
   return {
     url,
     store,
+    logs,
     lists,
     send,
     call,
+    async stream(method, headers, message = {}) {
+      const body = Buffer.from(JSON.stringify(message));
+      const response = await fetch(`${url}/${AdminService.typeName}/${method}`, {
+        method: "POST",
+        headers: { "content-type": "application/connect+json", ...headers },
+        body: Buffer.concat([Buffer.from([0, 0, 0, 0, body.length]), body]),
+      });
+      return response.text();
+    },
     async signIn(token = browserTokens.ann) {
       const { headers, status, body } = await call("CreateSession", {
         authorization: `Bearer ${token}`,

@@ -39,8 +39,8 @@ export interface Caller {
   readonly access?: Access;
   /** Present for a call that is made with a session. */
   readonly session?: StoredSession;
-  /** Whether the session still holds, which a stream asks while it runs. */
-  isValid?(signal: AbortSignal): Promise<boolean>;
+  /** Who the session makes of it now, which a stream asks while it runs; undefined once the session has ended. */
+  renew?(signal: AbortSignal): Promise<Caller | undefined>;
 }
 
 const callerKey = createContextKey<Caller>(
@@ -121,8 +121,7 @@ export function createAdminAuth(
             .map(callerWith)[0]
         : callerOfProvider(session, secret, sessions?.people);
     if (found === undefined) return undefined;
-    const isValid = async (asking: AbortSignal) => (await ofSession(header, asking)) !== undefined;
-    return { ...found, session, isValid };
+    return { ...found, session, renew: (asking) => ofSession(header, asking) };
   };
   return createAdmission(async ({ method, header, peer, values, signal }) => {
     if (method.localName === "createSession" && !signIns.take(peer))
@@ -134,12 +133,14 @@ export function createAdminAuth(
     const caller = isBrowser ? await ofSession(header, signal) : ofBearer(header, await currentTable(signal));
     if (caller === undefined)
       throw new ConnectError("the session has ended; sign in again", Code.Unauthenticated);
-    checkRole(caller, effectOf(method.localName));
+    checkRole(caller, method.localName);
     values.set(callerKey, caller);
   });
 }
 
-function checkRole({ name, token, canWrite, canReadLogs }: Caller, effect: MethodEffect): void {
+/** Throws if the caller may not call the method. */
+export function checkRole({ name, token, canWrite, canReadLogs }: Caller, method: string): void {
+  const effect = effectOf(method);
   const refuse = (ofPeople: string, ofToken: string) => {
     const message =
       token === undefined ? `the groups of ${name} may ${ofPeople}` : `the token ${name} ${ofToken}`;

@@ -16,7 +16,7 @@ import { ReaderAdmission, readerLimits } from "../logs/reader-admission.ts";
 import { includesRegion } from "../oidc/access.ts";
 import { stopping } from "../row-rules.ts";
 import type { Author, Row, Store } from "../store.ts";
-import { callerOf } from "./admin-auth.ts";
+import { callerOf, checkRole } from "./admin-auth.ts";
 import { applyApp, deleteApp, getApp, listApps, pauseApp, releaseApp } from "./apps.ts";
 import { checked } from "./bad-request.ts";
 import { type BrowserSessionsDeps, createSession, endSession, getSession } from "./browser-sessions.ts";
@@ -126,19 +126,21 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
   };
 }
 
-/** The stream ends when the server stops, and soon after its session has ended. */
+/** The stream ends when the server stops, and soon after its session has ended or lost the right to it. */
 async function* whileAllowed<T>(
   { clock, stopping: stop }: AdminServiceDeps,
-  { signal, values }: HandlerContext,
+  { signal, values, method }: HandlerContext,
   start: (signal: AbortSignal) => AsyncIterable<T>,
 ): AsyncGenerator<T> {
   const linked = linkSignals(signal, stop);
-  const { isValid } = callerOf(values);
+  const { renew } = callerOf(values);
   const check = async () => {
-    while (isValid !== undefined) {
+    while (renew !== undefined) {
       await sleep(clock, sessionCheckMs, linked.signal);
-      if (!(await isValid(linked.signal)))
-        linked.abort(new ConnectError("the session has ended; sign in again", Code.Unauthenticated));
+      const caller = await renew(linked.signal);
+      if (caller === undefined)
+        throw new ConnectError("the session has ended; sign in again", Code.Unauthenticated);
+      checkRole(caller, method.localName);
     }
   };
   // It also ends with the stream, and if the session cannot be read: nobody may go on reading then.

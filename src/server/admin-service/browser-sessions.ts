@@ -69,12 +69,15 @@ function setCookie({ responseHeader }: HandlerContext, cookie: string): void {
   responseHeader.append("set-cookie", cookie);
 }
 
-function shown({ name, canWrite, access, session }: Caller): Session {
+function shown({ name, canWrite, canReadLogs, access, session }: Caller): Session {
+  const { writes = "all", logs = "all" } = access ?? {};
   return create(SessionSchema, {
     name,
     canWrite,
-    isLimited: access !== undefined && access.writes !== "all",
-    writableRegions: access === undefined || access.writes === "all" ? [] : [...access.writes],
+    isLimited: writes !== "all",
+    writableRegions: writes === "all" ? [] : [...writes],
+    canReadLogs,
+    logRegions: logs === "all" ? [] : [...logs],
     expiresAtMs: BigInt(Math.trunc(session?.expiresAtMs ?? 0)),
   });
 }

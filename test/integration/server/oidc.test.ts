@@ -315,6 +315,10 @@ const attempts: Readonly<Record<string, () => Promise<void>>> = {
     assert.match(await plan(regions.eu), /CHANGE_CREATED/);
     const events = await stream(browser, "WatchEvents", { region: regions.us, backlog: 10 });
     assert.match(events, /permission_denied/);
+    for (const region of Object.values(regions)) {
+      const logs = await stream(browser, "StreamLogs", { region, deploymentId: `d_${region}` });
+      assert.match(logs, /permission_denied/);
+    }
     const fleet = await stream(browser, "WatchFleet", {});
     assert.ok(fleet.includes(regions.eu) && !fleet.includes(regions.us), fleet);
   },
