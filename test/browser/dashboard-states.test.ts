@@ -7,7 +7,17 @@ import type { BrowserContext, Page } from "playwright-core";
 import { ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatusSchema } from "../../src/gen/krane/v1/agent_pb.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
-import { createWorld, markup, regions, signIn, tokens, type World } from "./dashboard-world.ts";
+import { eventually } from "../support/eventually.ts";
+import { endless, stamped } from "../support/printed-logs.ts";
+import {
+  assertAccessible,
+  createWorld,
+  markup,
+  regions,
+  signIn,
+  tokens,
+  type World,
+} from "./dashboard-world.ts";
 
 let world: World;
 let context: BrowserContext;
@@ -136,6 +146,93 @@ describe("an object", () => {
     assert.equal(await history.getByRole("listitem").count(), 2);
     await history.getByRole("button", { name: /^Show \d+ older reports$/ }).click();
     assert.ok((await history.getByRole("listitem").count()) > 90);
+  });
+});
+
+describe("logs", () => {
+  const logs = (on = page) => on.getByRole("region", { name: "Logs" });
+  const openLogs = (count: number) =>
+    eventually(`${count} logs are read`, async () => assert.equal(world.logs.openLogs(), count));
+
+  test("are read only while they are shown, with the keyboard alone, and by nobody without the role", async () => {
+    const asked = world.logs.asked.length;
+    world.logs.run(({ pod }, closed) =>
+      endless([stamped(1, 1, `hello from ${pod}`)])({ pod, query: {} }, closed),
+    );
+    await open(regionPath(regions.live, "/deployment/d_worker"));
+    await page.getByText("3 of 3 ready").waitFor();
+    assert.equal(world.logs.asked.length, asked);
+    await logs().getByRole("button", { name: "Show logs" }).focus();
+    await page.keyboard.press("Enter");
+    await logs()
+      .getByText(/hello from worker-/)
+      .nth(2)
+      .waitFor();
+    await openLogs(3);
+    await assertAccessible(page, "logs");
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate("document.activeElement.textContent"), "Pause");
+    await page.keyboard.press("Enter");
+    await openLogs(0);
+    await logs().getByText("Paused: nothing is read.").waitFor();
+    await page.keyboard.press("Enter");
+    await openLogs(3);
+    const [pod = ""] = await logs().getByLabel("Pod").locator("option:not([value=''])").allInnerTexts();
+    await logs().getByLabel("Pod").selectOption(pod);
+    await openLogs(1);
+    assert.equal(
+      await logs()
+        .getByText(/hello from/)
+        .count(),
+      1,
+    );
+    await logs().getByRole("button", { name: "Hide logs" }).click();
+    await openLogs(0);
+    await logs().getByRole("button", { name: "Show logs" }).click();
+    await openLogs(1);
+    await page.getByRole("link", { name: "Fleet" }).click();
+    await openLogs(0);
+    const visit = await world.visit();
+    const reader = await visit.newPage();
+    await signIn(reader, world, tokens.bob);
+    await open(regionPath(regions.live, "/deployment/d_worker"), reader);
+    await reader.getByRole("region", { name: "History" }).waitFor();
+    assert.equal(await logs(reader).count(), 0);
+    await visit.close();
+  });
+
+  test("of an app are those of its releases, and lines are text", async () => {
+    const hostile = `\u001b[31m${markup}\u001b[0m\u202e\u0007end`;
+    world.logs.run(endless([stamped(1, 1, hostile)]));
+    await open(regionPath(regions.live, "/app/app_shop"));
+    await logs().getByRole("button", { name: "Show logs" }).click();
+    await logs().getByText(`${markup}\ufffd\ufffdend`).first().waitFor();
+    assert.equal(await page.locator("main img, main script").count(), 0);
+    assert.doesNotMatch(await page.title(), /^owned$/);
+    await logs().getByRole("button", { name: "Hide logs" }).click();
+  });
+
+  test("that cannot be read say why", async () => {
+    await open(regionPath(regions.silent, "/deployment/d_old"));
+    await logs().getByRole("button", { name: "Show logs" }).click();
+    const refusal = logs().getByRole("alert");
+    await refusal
+      .getByText("the agent of region ap-south-1.aws (version 0.1.0) is too old for logs; update it")
+      .waitFor();
+    await logs().getByRole("button", { name: "Try again" }).click();
+    await refusal.waitFor();
+  });
+
+  test("keep the newest lines of a flood, and say how many are not there", async () => {
+    const flood = Array.from({ length: 2_500 }, (_, n) => stamped(1, n, `line ${n}`));
+    world.logs.run(endless(flood));
+    await open(regionPath(regions.live, "/deployment/d_spare"));
+    await logs().getByRole("button", { name: "Show logs" }).click();
+    await logs()
+      .getByText(/ line 2499$/)
+      .waitFor();
+    await logs().getByText("500 older lines left out: the page keeps 2,000 lines.").waitFor();
+    assert.ok(Number(await page.evaluate("document.querySelectorAll('.log div').length")) <= 2_001);
   });
 });
 

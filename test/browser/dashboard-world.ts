@@ -1,5 +1,6 @@
 // Everything that a browser test looks at: `krane server` on PostgreSQL with its dashboard, an agent on the embedded cluster, and
 // regions in every state.
+import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,6 +8,7 @@ import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import axe from "axe-core";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { run } from "../../src/agent/run.ts";
 import { unpackFiles } from "../../src/dashboard/page-files.ts";
@@ -17,6 +19,7 @@ import { bundleDashboard } from "../../tools/bundle-dashboard.ts";
 import { agentDeps, parse } from "../integration/agent/agent-world.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
 import { freePort } from "../support/krane-process.ts";
+import { type PrintedLogs, printLogs } from "../support/printed-logs.ts";
 import { type RunningServer, startServer } from "../support/running-server.ts";
 import { kubeconfigFor, serveCluster } from "../support/served-cluster.ts";
 
@@ -40,6 +43,8 @@ export interface World {
   readonly api: Client<typeof AdminService>;
   /** Writes another number of pods onto a ReplicaSet, past krane. */
   editByHand(name: string, replicas: number): Promise<void>;
+  /** What the pods print. */
+  readonly logs: PrintedLogs;
   /** A browser of somebody who is not signed in. */
   visit(options?: {
     readonly colorScheme?: "light" | "dark";
@@ -56,6 +61,7 @@ export async function createWorld(): Promise<World> {
   const dataDir = await mkdtemp(join(tmpdir(), "krane-browser-"));
   const cluster = await serveCluster();
   cluster.behaviours.set("broken", { image: "*/broken:*", behaviour: { image: "missing" } });
+  const logs = printLogs(cluster);
   const [port, rpcPort] = [await freePort(), await freePort()];
   const { files } = await bundleDashboard();
   const flags = {
@@ -64,7 +70,7 @@ export async function createWorld(): Promise<World> {
     "agent-tokens": Object.values(regions)
       .map((region, index) => `${region} ${agentToken}-${index}`)
       .join(","),
-    "admin-tokens": `ann read-write ${tokens.ann},bob read-only ${tokens.bob}`,
+    "admin-tokens": `ann read-write+logs ${tokens.ann},bob read-only ${tokens.bob}`,
   };
   const more = { dashboard: unpackFiles(files), createToken: () => randomBytes(24).toString("hex") };
   let server = await startServer(flags, {}, more);
@@ -80,6 +86,8 @@ url = "http://127.0.0.1:${port}"
 token = "${agentToken}-0"
 [kubernetes]
 kubeconfig = "kubeconfig"
+[logs]
+enabled = true
 `);
   const agent = run(config, agentDeps({ kubeconfig: kubeconfigFor(cluster.url) }), stopping.signal);
   const browser = await launch();
@@ -87,6 +95,7 @@ kubeconfig = "kubeconfig"
     url,
     server: () => server,
     api,
+    logs,
     async editByHand(name, replicas) {
       const manifest = { metadata: { namespace: "acme", name }, spec: { replicas } };
       const options = { fieldManager: "kubectl-edit", force: true };
@@ -205,4 +214,18 @@ export async function signIn(page: Page, world: World, token: string = tokens.an
   await page.getByLabel("Token of the admin API").fill(token);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("heading", { name: "Fleet" }).waitFor();
+}
+
+/** Fails with each violation that axe finds. */
+export async function assertAccessible(on: Page, name: string): Promise<void> {
+  await on.evaluate(axe.source);
+  const violations = await on.evaluate(async () => {
+    const loaded = Reflect.get(globalThis, "axe") as {
+      run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>;
+    };
+    return (await loaded.run()).violations.map(
+      ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`,
+    );
+  });
+  assert.deepEqual(violations, [], name);
 }

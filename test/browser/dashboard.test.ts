@@ -1,9 +1,16 @@
 // The dashboard in Chromium, against `krane server` on PostgreSQL with a running agent on the embedded cluster.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import axe from "axe-core";
 import type { BrowserContext, Page } from "playwright-core";
-import { createWorld, markup, regions, signIn, tokens, type World } from "./dashboard-world.ts";
+import {
+  assertAccessible,
+  createWorld,
+  markup,
+  regions,
+  signIn,
+  tokens,
+  type World,
+} from "./dashboard-world.ts";
 
 let world: World;
 let context: BrowserContext;
@@ -490,19 +497,6 @@ const opened = {
   manifests: { path: pathOf.ready, button: "Show the manifests", shows: "kind: ReplicaSet" },
   "a plan": { path: pathOf.apply, button: "Preview changes", shows: /would be/ },
 } as const;
-
-async function assertAccessible(on: Page, name: string): Promise<void> {
-  await on.evaluate(axe.source);
-  const violations = await on.evaluate(async () => {
-    const loaded = Reflect.get(globalThis, "axe") as {
-      run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>;
-    };
-    return (await loaded.run()).violations.map(
-      ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`,
-    );
-  });
-  assert.deepEqual(violations, [], name);
-}
 
 // Last, because the server is gone for a while.
 test("a page keeps what it has while the server is gone, says so, and goes on when it is back", async () => {

@@ -84,6 +84,15 @@ export class Model {
     return !isLimited || ("region" in route && writableRegions.includes(route.region));
   });
 
+  /** In the region of the view. */
+  readonly canReadLogs = computed(() => {
+    const { value: signedIn } = this.signedIn;
+    if (signedIn.kind !== "in" || !signedIn.session.canReadLogs) return false;
+    const { logRegions } = signedIn.session;
+    const { value: route } = this.route;
+    return logRegions.length === 0 || ("region" in route && logRegions.includes(route.region));
+  });
+
   /** By the server's clock. Read in a view, it draws the view again as time passes. */
   nowMs(): number {
     this.tick.value;

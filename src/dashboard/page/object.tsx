@@ -4,11 +4,13 @@ import {
   ObjectView_Desired as Desired,
   type ExplainObjectResponse,
   type Explanation,
+  ObjectKind,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { isSilent } from "../../why/silence.ts";
 import { AppActions, ObjectActions } from "./actions.tsx";
 import { History } from "./history.tsx";
+import { Logs } from "./logs.tsx";
 import { Manifests } from "./manifests.tsx";
 import type { Model } from "./model.ts";
 import { ObjectData } from "./object-data.ts";
@@ -53,6 +55,20 @@ export function ObjectPage({ model, route }: { readonly model: Model; readonly r
       {object !== undefined && hasPods(model, object) && (
         <Pods model={model} object={object} isStale={isStale} />
       )}
+      {model.canReadLogs.value && object?.ref?.kind === ObjectKind.DEPLOYMENT && isRunning(object) && (
+        <Logs
+          model={model}
+          what={{ region, target: { case: "deploymentId", value: id } }}
+          pods={podNames([object])}
+        />
+      )}
+      {model.canReadLogs.value && app !== undefined && (
+        <Logs
+          model={model}
+          what={{ region, target: { case: "appId", value: id } }}
+          pods={podNames(app.deployments)}
+        />
+      )}
       <History model={model} events={data.events.value ?? []} />
       {answer.document !== "" && (
         <Section
@@ -68,11 +84,19 @@ export function ObjectPage({ model, route }: { readonly model: Model; readonly r
           <pre>{answer.document}</pre>
         </Section>
       )}
-      {object?.ref !== undefined && object.desired === Desired.RUNNING && (
+      {object?.ref !== undefined && isRunning(object) && (
         <Manifests model={model} of={object.ref} version={object.version} />
       )}
     </>
   );
+}
+
+function isRunning({ desired }: ObjectView): boolean {
+  return desired === Desired.RUNNING;
+}
+
+function podNames(objects: readonly ObjectView[]): readonly string[] {
+  return objects.flatMap(({ deployment }) => deployment?.instances.map(({ k8sName }) => k8sName) ?? []);
 }
 
 function hasPods(model: Model, { ref }: ObjectView): boolean {

@@ -5,7 +5,8 @@ import { pods, replicaSets } from "../../../src/kube/resources.ts";
 import { annotationKeys } from "../../../src/model/labels.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeIo } from "../../support/fake-io.ts";
-import { createLogWorld, endless, finite, podsOf, stamped } from "./log-world.ts";
+import { endless, finite, stamped } from "../../support/printed-logs.ts";
+import { createLogWorld, podsOf } from "./log-world.ts";
 
 const never = new AbortController().signal;
 

@@ -2,7 +2,6 @@
 // `krane logs` as people run it.
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { StreamResponse } from "@krane/kube-apiserver";
 import { main } from "../../../src/cli/main.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
@@ -11,31 +10,19 @@ import { eventually } from "../../support/eventually.ts";
 import { FakeIo } from "../../support/fake-io.ts";
 import { type FaultProxy, startFaultProxy } from "../../support/fault-proxy.ts";
 import { freePort } from "../../support/krane-process.ts";
+import { type PrintedLogs, printLogs } from "../../support/printed-logs.ts";
 import { kubeconfigFor, type ServedCluster, serveCluster } from "../../support/served-cluster.ts";
 import { parse, startedAgent } from "../agent/agent-world.ts";
 
 const never = new AbortController().signal;
 
-export interface LogRequestSeen {
-  readonly pod: string;
-  readonly query: Readonly<Record<string, string>>;
-}
-
-/** What a container prints: lines with their times, as Kubernetes sends them; ends when its generator does. */
-export type Program = (asked: LogRequestSeen, closed: AbortSignal) => AsyncIterable<string>;
-
-export interface LogWorld {
+export interface LogWorld extends PrintedLogs {
   readonly cluster: ServedCluster;
   readonly server: AdminServer;
   /** What the agent's connections to the control plane go through. */
   readonly link: FaultProxy;
   /** What `krane logs` goes through. */
   readonly front: FaultProxy;
-  /** The requests for logs that the API server got. */
-  readonly asked: LogRequestSeen[];
-  /** How many of them are open. */
-  openLogs(): number;
-  run(program: Program): void;
   startAgent(settings?: string): Promise<{ stop(): Promise<void> }>;
   deploy(id?: string, replicas?: number): Promise<readonly string[]>;
   /** Starts `krane logs`. */
@@ -55,37 +42,14 @@ export async function createLogWorld(t: TestContext): Promise<LogWorld> {
   t.after(() => server.stop());
   const link = await startFaultProxy(t, Number(new URL(server.url).port));
   const front = await startFaultProxy(t, Number(new URL(server.url).port));
-  const asked: LogRequestSeen[] = [];
-  const open = new Set<AbortController>();
-  let program: Program = endless([]);
-  cluster.server.faults.intercept(({ method, path, query = {} }) => {
-    const [, pod] = /\/pods\/([^/]+)\/log$/.exec(path) ?? [];
-    if (method !== "GET" || pod === undefined) return undefined;
-    const seen = { pod, query };
-    asked.push(seen);
-    const closed = new AbortController();
-    open.add(closed);
-    const response: StreamResponse = {
-      kind: "stream",
-      isText: true,
-      values: program(seen, closed.signal),
-      close() {
-        open.delete(closed);
-        closed.abort(new Error("the client has left"));
-      },
-    };
-    return response;
-  });
+  const printed = printLogs(cluster);
   const running: FakeIo[] = [];
   t.after(() => {
     for (const io of running) io.send("SIGINT");
   });
   return {
-    ...{ cluster, server, link, front, asked },
-    openLogs: () => open.size,
-    run(next) {
-      program = next;
-    },
+    ...{ cluster, server, link, front },
+    ...printed,
     async startAgent(settings = "[logs]\nenabled = true") {
       const rpcPort = await freePort();
       const config = parse(`region = "local.dev"
@@ -125,25 +89,4 @@ ${settings}`);
 
 export function podsOf(world: LogWorld) {
   return world.cluster.api.list(pods, { namespace: "acme" }, never);
-}
-
-/** As Kubernetes sends it; `n` is the number of the line in its second. */
-export function stamped(second: number, n: number, text: string): string {
-  const time = new Date(Date.UTC(2026, 0, 1) + second * 1_000).toISOString().slice(0, 19);
-  return `${time}.${String(n).padStart(9, "0")}Z ${text}\n`;
-}
-
-/** Prints the lines, and then nothing more. */
-export function endless(lines: readonly string[]): Program {
-  return async function* (_, closed) {
-    yield lines.join("");
-    if (!closed.aborted) await new Promise((resolve) => closed.addEventListener("abort", resolve));
-  };
-}
-
-/** Prints the lines and ends, as a log that is not followed. */
-export function finite(lines: readonly string[]): Program {
-  return async function* () {
-    yield lines.join("");
-  };
 }

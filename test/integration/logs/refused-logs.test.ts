@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { eventually } from "../../support/eventually.ts";
-import { createLogWorld, endless, finite, stamped } from "./log-world.ts";
+import { endless, finite, stamped } from "../../support/printed-logs.ts";
+import { createLogWorld } from "./log-world.ts";
 
 describe("krane logs is refused", () => {
   test("to a token without the role, and granted to one with it", async (t) => {
