@@ -17,8 +17,8 @@ import { Secret } from "../../../src/config/secret.ts";
 import { createControlPlane } from "../../../src/control-plane/connection.ts";
 import { AdminService } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { kinds } from "../../../src/kinds/kinds.ts";
-import { findPostgresBinaries } from "../../../src/server/embedded/binaries.ts";
-import { findAccount } from "../../../src/server/embedded/data-folder.ts";
+import { copyPrograms, findPostgresBinaries } from "../../../src/server/embedded/binaries.ts";
+import { type Account, findAccount, findClosedFolder } from "../../../src/server/embedded/data-folder.ts";
 import { applyDeployment, environmentOf } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { buildKrane } from "../../support/krane-process.ts";
@@ -53,7 +53,7 @@ async function startServer(t: TestContext, node: string): Promise<StartedProcess
     if (account !== undefined) await chown(path, account.uid, account.gid);
   }
   const dataDir = join(folder, "data");
-  const { postgres } = await findPostgresBinaries(undefined);
+  const { postgres, nodeProgram } = await reachablePrograms(node, folder, account);
   const flags = {
     "data-dir": dataDir,
     "postgres-bin": dirname(postgres),
@@ -62,7 +62,7 @@ async function startServer(t: TestContext, node: string): Promise<StartedProcess
     "tls-key-file": keyFile,
   };
   const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
-  const child = spawn(node, [krane.program, "server", ...args], {
+  const child = spawn(nodeProgram, [krane.program, "server", ...args], {
     ...account,
     cwd: folder,
     env: { PATH: process.env["PATH"] },
@@ -76,6 +76,17 @@ async function startServer(t: TestContext, node: string): Promise<StartedProcess
     said += text;
   });
   return { child, dataDir, caFile, said: () => said };
+}
+
+/** Copies of them, if the account may not enter the folder of this checkout, such as one of `mktemp -d`. */
+async function reachablePrograms(node: string, folder: string, account: Account | undefined) {
+  const { postgres, packaged } = await findPostgresBinaries(undefined);
+  if ((await findClosedFolder(postgres, account)) === undefined || packaged === undefined)
+    return { postgres, nodeProgram: node };
+  const copies = await copyPrograms(packaged, folder);
+  const copiedNode = join(folder, "node");
+  await copyFile(node, copiedNode);
+  return { postgres: copies.postgres, nodeProgram: copiedNode };
 }
 
 /** Where the server is and who may talk to it, as its file for krane's commands says. */
