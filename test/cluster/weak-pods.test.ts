@@ -41,6 +41,12 @@ async function startDeployment(t: TestContext, overrides: { readonly resyncMs?: 
   const plane = await createRegionPlane();
   await plane.admin.setDeployment(region, deployment(1, { replicas: 2, k8sNamespace: namespace }));
   const agent = await startClusterController(t, { cluster, account, plane }, overrides);
+  // When the agent has stopped. Kubernetes empties the namespace some seconds after the test, and the agent of the next
+  // one, which has the same region, would close the gaps that it saw meanwhile.
+  const remains = "replicasets,pods,ciliumnetworkpolicies";
+  t.after(() =>
+    cluster.kubectl(["-n", namespace, "delete", remains, "--all", "--grace-period=0", "--force"]),
+  );
   return { namespace, plane, agent, ready: await readyPods(namespace) };
 }
 
