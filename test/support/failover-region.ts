@@ -8,10 +8,11 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import type { Interceptor } from "@connectrpc/connect";
 import { parseReportOrder, reportOrderHeader } from "../../src/control-plane/report-order.ts";
+import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { leases, replicaSets } from "../../src/kube/resources.ts";
-import { agentToken } from "../integration/agent/agent-world.ts";
+import { agentClient, agentToken } from "../integration/agent/agent-world.ts";
 import { dev, serveControlPlane, token } from "../integration/server/served-control-plane.ts";
 import { type AgentProcess, startAgentProcess } from "./agent-process.ts";
 import { type AuditedCall, AuditTail } from "./audit-log.ts";
@@ -23,6 +24,7 @@ import { eventually } from "./eventually.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { followStates } from "./followed-states.ts";
 import { fetchHttp1 } from "./http-clients.ts";
+import { reportsOfCall } from "./reports-of-call.ts";
 import type { StoreAdmin } from "./store-admin.ts";
 
 export interface FailoverOptions {
@@ -35,6 +37,7 @@ export interface FailoverOptions {
 
 export interface LinkedAgent extends AgentProcess {
   readonly id: string;
+  readonly client: ReturnType<typeof agentClient>;
   readonly links: { readonly cluster: FaultProxy; readonly controlPlane: FaultProxy };
 }
 
@@ -47,6 +50,10 @@ interface HeldTerm {
 
 const writeVerbs = new Set(["create", "patch", "update", "delete", "deletecollection"]);
 const namespace = "acme";
+const inSyncOutcomes: ReadonlySet<ObjectStatus_Outcome> = new Set([
+  ObjectStatus_Outcome.UNCHANGED,
+  ObjectStatus_Outcome.APPLIED,
+]);
 
 export class FailoverRegion {
   readonly objects: number;
@@ -61,8 +68,8 @@ export class FailoverRegion {
   private readonly t: TestContext;
   private readonly options: FailoverOptions;
   private readonly controlPlaneUrl: string;
-  /** How many arrived of each term. */
-  private readonly reports: ReadonlyMap<bigint, number>;
+  /** The objects that were reported in each term. */
+  private readonly reported: ReadonlyMap<bigint, ReadonlySet<string>>;
   private readonly tail: AuditTail;
   private readonly versions = new Map<string, number>();
   private version = 0;
@@ -75,7 +82,7 @@ export class FailoverRegion {
       readonly admin: StoreAdmin;
       readonly api: KubeApi;
       readonly controlPlaneUrl: string;
-      readonly reports: ReadonlyMap<bigint, number>;
+      readonly reported: ReadonlyMap<bigint, ReadonlySet<string>>;
     },
   ) {
     this.t = t;
@@ -84,22 +91,26 @@ export class FailoverRegion {
     this.admin = parts.admin;
     this.api = parts.api;
     this.controlPlaneUrl = parts.controlPlaneUrl;
-    this.reports = parts.reports;
+    this.reported = parts.reported;
     this.tail = new AuditTail(options.cluster.auditLogPath);
   }
 
   /** Ends with the test. */
   static async start(t: TestContext, options: FailoverOptions): Promise<FailoverRegion> {
-    const reports = new Map<bigint, number>();
-    const countReports: Interceptor = (next) => (call) => {
+    const reported = new Map<bigint, Set<string>>();
+    const noteReports: Interceptor = (next) => (call) => {
       const order = parseReportOrder(call.header.get(reportOrderHeader));
-      if (order !== undefined) reports.set(order.term, (reports.get(order.term) ?? 0) + 1);
+      if (order === undefined) return next(call);
+      const names = reported.get(order.term) ?? new Set();
+      reported.set(order.term, names);
+      for (const { change } of reportsOfCall(call.method.name, call.message))
+        if (change.case === "update") names.add(change.value.k8sName);
       return next(call);
     };
-    const { admin, running } = await serveControlPlane(t, "h2c", [countReports]);
+    const { admin, running } = await serveControlPlane(t, "h2c", [noteReports]);
     const { transport } = realServerTarget(options.cluster);
     const controlPlaneUrl = running?.url ?? assert.fail("it is not served");
-    const parts = { admin, api: createKubeApi(transport), controlPlaneUrl, reports };
+    const parts = { admin, api: createKubeApi(transport), controlPlaneUrl, reported };
     const region = new FailoverRegion(t, options, parts);
     await region.tail.read();
     followStates(t, region.api, { kind: leases, namespace: "krane" }, (lease) => {
@@ -148,7 +159,7 @@ export class FailoverRegion {
       { UNKEY_INSTANCE_ID: id, UNKEY_LEASE: "required", UNKEY_RECONCILE_WORKERS: "4", ...env },
       { withFaults: true },
     );
-    return { id, links, ...process };
+    return { id, links, client: agentClient(this.t, process.url), ...process };
   }
 
   /** Makes a new version of the objects in this range desired, all of them by default. */
@@ -204,11 +215,21 @@ export class FailoverRegion {
     );
   }
 
-  /** Resolves when the leader has looked at everything, which it then reports. */
-  async untilReported(): Promise<void> {
+  /** Resolves when the leader has reported everything in its term, and has looked at everything. */
+  async untilSettled({ client }: LinkedAgent): Promise<void> {
     await eventually("everything is reported in this term", () => {
       const term = this.terms.at(-1)?.term ?? 0;
-      assert.ok((this.reports.get(BigInt(term)) ?? 0) >= this.objects, "not yet");
+      assert.equal(this.reported.get(BigInt(term))?.size ?? 0, this.objects);
+    });
+    // Since its term began, which the reports show; before, it may know outcomes of an earlier one.
+    await eventually("it has looked at everything", async () => {
+      let [inSync, pageToken] = [0, ""];
+      do {
+        const page = await client.listObjects({ controller: "deployments", pageToken });
+        inSync += page.objects.filter(({ id, outcome }) => id !== "" && inSyncOutcomes.has(outcome)).length;
+        pageToken = page.nextPageToken;
+      } while (pageToken !== "");
+      assert.equal(inSync, this.objects);
     });
   }
 

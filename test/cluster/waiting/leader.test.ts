@@ -130,7 +130,7 @@ async function stopInSync(pair: Pair): Promise<number> {
   await leader.stop();
   await region.untilLeads(standby);
   const tookMs = (region.terms.at(-1)?.seenMs ?? assert.fail("nobody leads")) - beganMs;
-  await region.untilReported();
+  await region.untilSettled(standby);
   assert.equal((await region.writesOf(standby.id)).length, before, "the successor has written nothing");
   pair.leader = standby;
   pair.standby = await region.startAgent();
