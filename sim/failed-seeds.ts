@@ -36,6 +36,10 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
     seed: 115,
     found: "a new leader applied an old state to an object whose deletion it held back (K3)",
   },
+  ...[6010, 6011].map((seed) => ({
+    seed,
+    found: "a workload relied on a policy that had left its watch and was not looked up yet (K8)",
+  })),
   {
     seed: 5008,
     found: "a webhook refused that people release a finalizer, and the world never asked again",

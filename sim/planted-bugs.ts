@@ -177,12 +177,12 @@ export const plantedBugs: readonly PlantedBug[] = [
   ingress("the policy admits the port first", "entry.value.ports.includes(spec.port)", "true"),
   ingress(
     "the policy is there first",
-    "return [policies.isFollowed ? step : { ...step, confirm }];",
+    "return [policies.isShown(objectKey(refOf(spec))) ? step : { ...step, confirm }];",
     "return [];",
   ),
   ingress(
     "a policy is read again while its watch is broken",
-    "return [policies.isFollowed ? step : { ...step, confirm }];",
+    "return [policies.isShown(objectKey(refOf(spec))) ? step : { ...step, confirm }];",
     "return [step];",
   ),
   at("src/kinds/deployment/pod-template.ts")(

@@ -130,6 +130,11 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     return synced && lastError === undefined;
   }
 
+  /** An open watch shows the object. One that has left the watch may be gone, until a look-up has settled it. */
+  isShown(key: string): boolean {
+    return this.isFollowed && this.cache.getMissing(key) === undefined;
+  }
+
   /** The server does not have this kind. */
   get isMissing(): boolean {
     return !this.cache.synced && this.reflector.state().lastError?.error.status === 404;

@@ -128,6 +128,31 @@ test("a policy that is removed or opened by hand is put right", async () => {
   await world.stop();
 });
 
+test("a workload does not rely on a policy that has left its watch and cannot be looked up", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1);
+  const agent = await world.startAgent();
+  await world.until("it is there", async () => (await world.replicaSets()).length === 1);
+  await world.clock.advance(2_000);
+  const [policy] = await world.policies();
+  const name = policy?.metadata?.name ?? "";
+  const body = { kind: "Status", status: "Failure", reason: "Forbidden", code: 403 };
+  const allow = world.server.faults.intercept(({ method, path }) =>
+    method === "GET" && path.endsWith(`/ciliumnetworkpolicies/${name}`)
+      ? { kind: "whole", status: 403, body }
+      : undefined,
+  );
+  await world.api.delete(ciliumNetworkPolicies, { namespace: "acme", name }, {}, never);
+  await world.setDeployment(2);
+  await world.clock.advance(20_000);
+  assert.equal((await world.replicaSets()).length, 1);
+  allow();
+  await world.until("the second is there", async () => (await world.replicaSets()).length === 2);
+  const written = order(agent).filter((kind) => kind !== "Event");
+  assert.deepEqual(written.slice(-2), ["CiliumNetworkPolicy", "ReplicaSet"]);
+  await world.stop();
+});
+
 test("a workload does not rely on a policy that was deleted while its watch was broken", async () => {
   const world = await SimulatedRegion.create();
   await world.setDeployment(1);

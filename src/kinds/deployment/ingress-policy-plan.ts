@@ -56,13 +56,13 @@ export class IngressPolicies {
   awaitSteps(spec: DeploymentSpec): readonly Extract<PlanStep, { kind: "await" }>[] {
     const { policies, mode } = this.deps;
     if (policies.isMissing && mode === "best-effort") return [];
-    // While no watch is open, the policy that the cache shows may have been deleted since.
+    // The policy in the cache may have been deleted, if no watch is open or it has just left the watch.
     const confirm = async (signal: AbortSignal) => {
       await policies.refresh(refOf(spec), signal);
       return this.isReady(spec);
     };
     const step = { kind: "await", key: policyKey(spec), isReady: this.isReady(spec) } as const;
-    return [policies.isFollowed ? step : { ...step, confirm }];
+    return [policies.isShown(objectKey(refOf(spec))) ? step : { ...step, confirm }];
   }
 
   private isReady(spec: DeploymentSpec): boolean {
