@@ -4,8 +4,9 @@
 //
 // - At most one release is starting, and at most one is current.
 // - A release becomes current only if it is seen ready in the same step.
-// - Every release but the current one ends, whatever is seen, except that one that the route may still lead to stays. While nothing is known of a release that starts, its time
-//   does not count: what is unknown has not failed. The same holds for a time in which nothing could be stored.
+// - Every release but the current one ends, whatever is seen, once the route no longer leads to it.
+// - While nothing is known of a release that starts, its time does not count: what is unknown has not failed. The same holds
+//   for a time in which nothing could be stored.
 // - While an app is paused, no release starts, becomes current or fails; one that drains still ends.
 // - The route of an app leads to the current release from the transaction on that makes it current. A release that drains
 //   ends only after the agent has reported that, so that no connection is sent to pods that are gone.
