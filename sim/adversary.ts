@@ -10,6 +10,7 @@ import {
   revokedRight,
 } from "./cluster-rules.ts";
 import { loseRow } from "./life.ts";
+import { calm } from "./link.ts";
 import { namespaces } from "./places.ts";
 import type { SimAgent } from "./sim-agent.ts";
 import { region, type World } from "./world.ts";
@@ -66,12 +67,13 @@ function badWeather(peer: "kube" | "plane") {
       responseLoss: choices.next() * 0.3,
       cutRate: choices.next() * 0.1,
     };
-    const before = { ...link.weather };
+    // Not the weather from before: that may be another fault's, which would outlast it then.
+    const { latencyMaxMs, requestLoss, responseLoss, cutRate } = calm;
     forAWhile(
       world,
       choices.between(5_000, 120_000),
       () => Object.assign(link.weather, weather),
-      () => Object.assign(link.weather, { ...before, isDown: link.isDown }),
+      () => Object.assign(link.weather, { latencyMaxMs, requestLoss, responseLoss, cutRate }),
     );
   };
 }

@@ -44,4 +44,8 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
     seed: 5008,
     found: "a webhook refused that people release a finalizer, and the world never asked again",
   },
+  {
+    seed: 6006,
+    found: "a bad network that began during another one lasted after the adversary had stopped",
+  },
 ];

@@ -21,7 +21,7 @@ export interface Weather {
   isDown: boolean;
 }
 
-const calm: Weather = {
+export const calm: Weather = {
   latencyMaxMs: 20,
   requestLoss: 0,
   responseLoss: 0,
