@@ -8,7 +8,6 @@ import { SchedulerService } from "../gen/krane/v1/scheduler_pb.ts";
 import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
 import { createHealth, type Health } from "../http/health.ts";
 import { allKinds } from "../kinds/kinds.ts";
-import type { Leadership } from "../kube/leadership.ts";
 import { defaultLifecycle, type LifecycleStep, runSteps, type Stage } from "../runtime/lifecycle.ts";
 import {
   createTracingPart,
@@ -30,7 +29,7 @@ import { loadControlPlane } from "./control-plane-access.ts";
 import { type ControllerParts, controllerStep } from "./controller-step.ts";
 import { RunningControllers, startAgentLoop } from "./controllers.ts";
 import { createForwarding } from "./forwarding.ts";
-import { createLeasePart } from "./lease-step.ts";
+import { createLeasePart, type LeasePart } from "./lease-step.ts";
 import { createLeaseView } from "./lease-view.ts";
 import { logsStep } from "./logs-step.ts";
 import { checkNamedFiles } from "./named-files.ts";
@@ -163,22 +162,33 @@ function createSchedulerServices(
 
 /**
  * Sends heartbeats and state reports on a connection of their own, so that no controller can block them (K6). Only the
- * leader sends them: the control plane knows one agent per region.
+ * leader sends them: the control plane knows one agent per region. A standby only says that it is there.
  */
 function upstreamStep(
   config: Config,
-  { view, metrics, tracing, lease }: ControllerParts & { readonly lease: Leadership },
+  { view, metrics, tracing, lease }: ControllerParts & { readonly lease: LeasePart },
   agentDeps: AgentDeps,
 ): LifecycleStep {
+  const self = { instanceId: config.instanceId, version: agentDeps.build.version };
   return {
     name: "heartbeat and state reports",
     async start(signal) {
       const deps = { ...agentDeps, metrics, spans: tracing.spans };
-      const { heartbeat, reportAgentState, close } = await loadControlPlane(config, "agent", deps, signal);
+      const { heartbeat, reportAgentState, reportStandby, close } = await loadControlPlane(
+        config,
+        "agent",
+        deps,
+        signal,
+      );
       const version = new PeerVersion({ ...deps, view });
       const beat = async (running: AbortSignal) => {
         await version.whenKnown(running);
         await heartbeat(running);
+      };
+      const standBy = async (running: AbortSignal) => {
+        if (lease.status()?.role !== "standby") return;
+        await version.whenKnown(running);
+        await reportStandby(self, running);
       };
       const send: typeof reportAgentState = async (report, running) =>
         version.noteResponse(await reportAgentState(report, running));
@@ -188,6 +198,7 @@ function upstreamStep(
           (running) => inEachTerm(lease, (_, term) => runHeartbeat(beat, deps, term), running),
           deps,
         ),
+        startAgentLoop("standby reports", (running) => runHeartbeat(standBy, deps, running), deps),
         startAgentLoop(
           "state reports",
           (running) =>

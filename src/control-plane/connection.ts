@@ -120,6 +120,11 @@ export interface ControlPlane {
     report: MessageInitShape<typeof ReportAgentStateRequestSchema>,
     signal: AbortSignal,
   ): Promise<ReportAgentStateResponse | undefined>;
+  /** Does nothing if the server does not have the RPC. */
+  reportStandby(
+    standby: { readonly instanceId: string; readonly version: string },
+    signal: AbortSignal,
+  ): Promise<void>;
   /** What somebody wants to read of the pods' logs. Fails with `unimplemented` if the server does not have the RPC. */
   watchLogRequests(instanceId: string, signal: AbortSignal): AsyncIterable<LogRequest>;
   sendLogLines(
@@ -213,6 +218,9 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
       await addition(rpc.heartbeat, {}, signal);
     },
     reportAgentState: (report, signal) => addition(rpc.reportAgentState, report, signal),
+    async reportStandby(standby, signal) {
+      await addition(rpc.reportStandby, standby, signal);
+    },
     watchLogRequests: (instanceId, signal) => stream(rpc.watchLogRequests, { instanceId }, signal),
     sendLogLines: (request, signal) => unary(rpc.sendLogLines, request, signal),
     async close() {

@@ -33,6 +33,7 @@ import { limitReport } from "./report-limits.ts";
 import { readReportRank } from "./report-rank.ts";
 import { unknownRegion } from "./row-rules.ts";
 import { nameIncarnation, receiveClient, type ServedState } from "./served-incarnation.ts";
+import { limitedStandby } from "./standbys.ts";
 import { type HeldDeletion, type Store, type StrangerRef, stateOf } from "./store.ts";
 import type { StreamGate } from "./stream-gate.ts";
 
@@ -53,7 +54,10 @@ interface HandlerDeps extends ClusterServiceDeps {
 export function createClusterService(serviceDeps: ClusterServiceDeps): ServiceImpl<typeof ClusterService> {
   const deps: HandlerDeps = { ...serviceDeps, originals: new OriginalAgents(serviceDeps) };
   const { store, clock } = deps;
-  const ofAgents: Pick<ServiceImpl<typeof ClusterService>, "heartbeat" | "reportAgentState"> = {
+  const ofAgents: Pick<
+    ServiceImpl<typeof ClusterService>,
+    "heartbeat" | "reportAgentState" | "reportStandby"
+  > = {
     async heartbeat(request, context) {
       const region = regionOf(context, request.region);
       refuseLaterVersions(context);
@@ -65,6 +69,12 @@ export function createClusterService(serviceDeps: ClusterServiceDeps): ServiceIm
       const incarnation = await store.incarnation();
       nameIncarnation(context, incarnation);
       return await storeAgentState(deps, regionOf(context, request.regionKey), request, incarnation?.id);
+    },
+    async reportStandby({ regionKey, instanceId, version }, context) {
+      const region = regionOf(context, regionKey);
+      if (instanceId === "") throw new ConnectError("the instance id is missing", Code.InvalidArgument);
+      await store.reportStandby(region, limitedStandby({ instanceId, version, atMs: clock.wallMs() }));
+      return {};
     },
   };
   const ofDigests: Pick<ServiceImpl<typeof ClusterService>, "getDesiredDigest" | "listDesiredContents"> = {

@@ -2,9 +2,9 @@
 
 import type { ChangeSignal } from "../concurrency/change-signal.ts";
 import type { App } from "../gen/krane/admin/v1/app_pb.ts";
-import { type KindName, kindNames, kindOf, perKind } from "../kinds/kinds.ts";
+import { type KindName, kindNames, kindOf, kindOfController, perKind } from "../kinds/kinds.ts";
 import type { ObjectReport } from "../kinds/report.ts";
-import type { AllowedAdoption } from "./allowed-adoptions.ts";
+import { type AllowedAdoption, acceptedOf, adoptedText, refOf, strangerKey } from "./allowed-adoptions.ts";
 import { isSameEnvironment } from "./environment-rules.ts";
 import { forgottenBefore, type Gone, goneSince } from "./gone-objects.ts";
 import type { Release } from "./held-releases.ts";
@@ -14,6 +14,7 @@ import { RowTable } from "./row-table.ts";
 import { endsMembership, RegionSets, type SetMember, type SetStore } from "./sets.ts";
 import {
   type AgentRecord,
+  type Author,
   type EnvironmentContent,
   type HistoryEntry,
   type HistoryQuery,
@@ -24,6 +25,7 @@ import {
   type Row,
   type StoredEnvironment,
   type StoredObject,
+  type StrangerRef,
 } from "./store.ts";
 
 export interface Region {
@@ -96,6 +98,26 @@ export function recordReport(
   if (last?.outcome === outcome && last.version === version) return;
   reported.set(`${kind} ${id}`, { version, outcome });
   history.add({ by: "agent", atMs: report.atMs, kind, id, version, event: "reported", outcome });
+}
+
+/** Returns those that the last report lists as adoptable. */
+export function allowAdoptions(
+  region: Region,
+  objects: readonly StrangerRef[],
+  author: Author,
+): readonly StrangerRef[] {
+  const accepted = acceptedOf(objects, region.agent.state?.report);
+  const keys = new Set(accepted.map(strangerKey));
+  const others = region.adoptions.filter((each) => !keys.has(strangerKey(each)));
+  region.adoptions = [...others, ...accepted.map((each) => ({ ...refOf(each), atMs: author.atMs }))];
+  for (const { controller, id, ...stranger } of accepted) {
+    const kind = kindOfController(controller)?.name;
+    const version = kind && region.tables[kind].get(id)?.version;
+    if (kind === undefined || version === undefined) continue;
+    const outcome = adoptedText(stranger);
+    region.history.add({ ...author, kind, id, version, event: "adopted", outcome });
+  }
+  return accepted;
 }
 
 /** Purges objects that have been gone for longer. */

@@ -13,7 +13,7 @@ import {
   perKind,
   type ReportOf,
 } from "../kinds/kinds.ts";
-import { acceptedOf, adoptedText, adoptionsFor, refOf, strangerKey } from "./allowed-adoptions.ts";
+import { adoptionsFor } from "./allowed-adoptions.ts";
 import { withinLimit } from "./buckets.ts";
 import { originOf, type StoreIncarnation } from "./client-position.ts";
 import { DesiredChanges } from "./desired-changes.ts";
@@ -24,6 +24,7 @@ import { knownAfter } from "./known-state.ts";
 import { heardSince } from "./last-heard.ts";
 import { activeIds, appFacts, appsBehind, assertNoAppUses, changeApp } from "./memory-apps.ts";
 import {
+  allowAdoptions,
   emptyRegion,
   forget,
   memorySets,
@@ -37,6 +38,7 @@ import { isOlderReport, type ReceivedReport, type ReportRank } from "./report-ra
 import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";
 import type { RowTable } from "./row-table.ts";
 import { MemorySessions, type SessionStore } from "./sessions.ts";
+import { type Standby, withStandby } from "./standbys.ts";
 import {
   type AgentRecord,
   type AgentReport,
@@ -260,6 +262,11 @@ export class MemoryStore extends DesiredChanges implements Store {
     content.agent = { ...content.agent, ...heardSince(content.agent, atMs), heartbeatAtMs: atMs };
   }
 
+  async reportStandby(region: string, standby: Standby): Promise<void> {
+    const content = this.region(region);
+    content.agent = { ...content.agent, standbys: withStandby(content.agent.standbys, standby) };
+  }
+
   async reportAgent(region: string, state: AgentReport): Promise<readonly HeldDeletion[]> {
     const content = this.region(region);
     const known = knownAfter(content.agent, state, content.counter);
@@ -290,19 +297,7 @@ export class MemoryStore extends DesiredChanges implements Store {
     objects: readonly StrangerRef[],
     author: Author,
   ): Promise<readonly StrangerRef[]> {
-    const content = this.region(region);
-    const accepted = acceptedOf(objects, content.agent.state?.report);
-    const keys = new Set(accepted.map(strangerKey));
-    const others = content.adoptions.filter((each) => !keys.has(strangerKey(each)));
-    content.adoptions = [...others, ...accepted.map((each) => ({ ...refOf(each), atMs: author.atMs }))];
-    for (const { controller, id, ...stranger } of accepted) {
-      const kind = kindOfController(controller)?.name;
-      const version = kind && content.tables[kind].get(id)?.version;
-      if (kind === undefined || version === undefined) continue;
-      const outcome = adoptedText(stranger);
-      content.history.add({ ...author, kind, id, version, event: "adopted", outcome });
-    }
-    return accepted;
+    return allowAdoptions(this.region(region), objects, author);
   }
 
   async adoptionsFor(region: string, report: AgentReport): Promise<readonly StrangerRef[]> {

@@ -22,6 +22,7 @@ import type { ServerChannel } from "./logs/server-channel.ts";
 import type { ReceivedReport, ReportRank } from "./report-rank.ts";
 import type { SessionStore } from "./sessions.ts";
 import type { SetStore } from "./sets.ts";
+import type { Standby } from "./standbys.ts";
 
 export type StoreErrorCode = ErrorCode<"StoreError">;
 
@@ -164,6 +165,8 @@ export interface AgentRecord {
   /** Per kind; 0 without a row. */
   readonly newestOfKind: Readonly<Record<KindName, bigint>>;
   readonly heartbeatAtMs?: number;
+  /** The last heard first; see standbys.ts. */
+  readonly standbys?: readonly Standby[];
   /** When it was first heard after its last silence, or after an outage of the store; see last-heard.ts. */
   readonly heardSinceMs?: number;
   /** The last report, as received. */
@@ -409,6 +412,7 @@ export interface Store {
     received: readonly ReceivedReport<ReportOf<K>>[],
   ): Promise<readonly boolean[]>;
   reportHeartbeat(region: string, atMs: number): Promise<void>;
+  reportStandby(region: string, standby: Standby): Promise<void>;
   /** Adds new and resolved troubles to history, and returns the releases for this agent. */
   reportAgent(region: string, report: AgentReport): Promise<readonly HeldDeletion[]>;
   /** Keeps a release until a report no longer lists its deletion. False when the last report does not list it. */

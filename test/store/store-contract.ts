@@ -111,6 +111,7 @@ function desiredState(holds: Holds): void {
       () => store.report("x", "deployment", { name: "a", id: "" }, { exists: true, instances: [], atMs: 0 }),
       () => store.report("x", "sentinel", { name: "a", id: "" }, sentinelReport(0)),
       () => store.reportHeartbeat("x", 0),
+      () => store.reportStandby("x", { instanceId: "ins_2", version: "1", atMs: 0 }),
       () => store.reportAgent("x", { report: create(ReportAgentStateRequestSchema), atMs: 0 }),
       () => reportOf(store, "x", "deployment", "a"),
       () => reportOf(store, "x", "sentinel", "a"),
@@ -478,6 +479,19 @@ function agents(holds: Holds): void {
       heardSinceMs: 5,
       state: { report, atMs: 6 },
     });
+  });
+
+  holds("standbys are kept, the last heard first, and no more than ten", async ({ store, other, region }) => {
+    const kept = async () =>
+      (await other.agents()).find((agent) => agent.region === region)?.standbys?.map(({ atMs }) => atMs);
+    const say = (instanceId: string, atMs: number) =>
+      store.reportStandby(region, { instanceId, version: "1.2.3", atMs });
+    await say("ins_1", 5);
+    await say("ins_2", 6);
+    await say("ins_1", 7);
+    assert.deepEqual(await kept(), [7, 6]);
+    for (let number = 10; number < 30; number++) await say(`ins_${number}`, number);
+    assert.deepEqual(await kept(), [29, 28, 27, 26, 25, 24, 23, 22, 21, 20]);
   });
 }
 

@@ -40,6 +40,7 @@ const callByMethod: Readonly<Record<string, (plane: ControlPlane) => Promise<unk
   ReportRouteStatus: (plane) => plane.report(kinds.route, {}, never),
   Heartbeat: (plane) => plane.heartbeat(never),
   ReportAgentState: (plane) => plane.reportAgentState({}, never),
+  ReportStandby: (plane) => plane.reportStandby({ instanceId: "ins_2", version: "1.2.3" }, never),
   WatchLogRequests: (plane) => drain(plane.watchLogRequests("ins_1", never)),
   SendLogLines: (plane) => plane.sendLogLines({}, never),
 };

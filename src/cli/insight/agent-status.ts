@@ -4,7 +4,6 @@ import { type AgentView, ListAgentsResponseSchema } from "../../gen/krane/admin/
 import {
   BreakerStatus_State as Breaker,
   type ControllerStatus,
-  type LeaseStatus,
   LeaseStatus_Role,
   StreamStatus_State as Stream,
 } from "../../gen/krane/v1/agent_pb.ts";
@@ -71,7 +70,7 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
     ...warnings,
     ...controllers.flatMap((controller) => problemsOf(controller)),
   ].map((line) => `  ${paint(line, "bad")}\n`);
-  const lease = leaseText(state?.lease, nowMs);
+  const lease = leaseText(agent, nowMs);
   const held = heldBackCount(agent);
   const hint =
     held === 0
@@ -104,11 +103,18 @@ function originalsText(controllers: readonly ControllerStatus[]): string {
   return `  ${who} of the original krane: served secrets for a token of the API server until ${them} replaced\n`;
 }
 
-/** The control plane hears only from the leader. */
-function leaseText(lease: LeaseStatus | undefined, nowMs: number): string {
+/** Standbys say only that they are there. */
+function leaseText({ state, standbys }: AgentView, nowMs: number): string {
+  const lease = state?.lease;
   if (lease?.role !== LeaseStatus_Role.LEADER) return "";
   const held = `for ${ageOf(lease.sinceMs, nowMs)}`;
-  return `  leader: ${printable(lease.leader)} ${held}, lease renewed ${ageOf(lease.renewedAtMs, nowMs)} ago\n`;
+  const heard = standbys
+    .filter(({ heardAtMs }) => !isStale(heardAtMs, nowMs))
+    .map(
+      ({ instanceId, heardAtMs }) => `${printable(instanceId)} (last heard ${ageOf(heardAtMs, nowMs)} ago)`,
+    );
+  return `  leader: ${printable(lease.leader)} ${held}, lease renewed ${ageOf(lease.renewedAtMs, nowMs)} ago
+  standbys: ${heard.join(", ") || "none heard"}\n`;
 }
 
 const titles = [

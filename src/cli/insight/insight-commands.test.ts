@@ -8,6 +8,7 @@ import { startFaultProxy } from "../../../test/support/fault-proxy.ts";
 import { applySentinel } from "../../../test/support/sentinel-messages.ts";
 import {
   BreakerStatus_State as Breaker,
+  LeaseStatus_Role,
   ObjectStatus_Outcome as Outcome,
   StreamStatus_State as Stream,
 } from "../../gen/krane/v1/agent_pb.ts";
@@ -196,6 +197,22 @@ describe("krane status", () => {
       );
       assert.match(io.stdout.text, /^ {2}deployments +open/m);
     });
+  });
+
+  test("names the leader, and the standbys that were heard", async (t) => {
+    const { agentClient, url, tokens, stop } = await startAdminServer({ regions: [region] });
+    t.after(stop);
+    const client = agentClient(region);
+    const status = async () => {
+      const io = new FakeIo();
+      await main(["status"], { KRANE_SERVER: url, KRANE_TOKEN: tokens.readWrite }, io);
+      return io.stdout.text;
+    };
+    const lease = { role: LeaseStatus_Role.LEADER, leader: "ins_1" };
+    await client.reportAgentState({ state: { instanceId: "ins_1", region, lease } });
+    assert.match(await status(), /^ {2}leader: ins_1 for .*\n {2}standbys: none heard$/m);
+    await client.reportStandby({ instanceId: "ins_2", version: "1.2.3" });
+    assert.match(await status(), /^ {2}standbys: ins_2 \(last heard \d+s ago\)$/m);
   });
 
   test("shows one region where it is asked for, and everything to programs", async () => {

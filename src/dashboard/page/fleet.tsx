@@ -1,7 +1,7 @@
 // The fleet: what needs a person first, then all regions with their agents.
 import type { AgentView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { LeaseStatus_Role as Role, StreamStatus_State as Stream } from "../../gen/krane/v1/agent_pb.ts";
-import { heardAtMs, isSilent } from "../../why/silence.ts";
+import { heardAtMs, isSilent, isStale } from "../../why/silence.ts";
 import { type Need, needsOf } from "./attention.ts";
 import type { Model } from "./model.ts";
 import { Link, Loading, Lone, Section, State, type ViewProps } from "./parts.tsx";
@@ -121,11 +121,15 @@ function streamsText(agent: AgentView, nowMs: number): string {
   return `${open} of ${controllers.length} open`;
 }
 
-/** The control plane hears only from the leader. */
+/** Standbys say only that they are there. */
 function roleText(agent: AgentView, nowMs: number): string {
-  const { state } = agent;
+  const { state, standbys } = agent;
   if (heardAtMs(agent) === 0n || state === undefined) return "";
-  if (state.lease?.role === Role.LEADER) return `leader for ${ageText(Number(state.lease.sinceMs), nowMs)}`;
+  if (state.lease?.role === Role.LEADER) {
+    const heard = standbys.filter(({ heardAtMs }) => !isStale(heardAtMs, nowMs)).length;
+    const others = heard === 0 ? "no standby heard" : counted(heard, "standby");
+    return `leader for ${ageText(Number(state.lease.sinceMs), nowMs)}, ${others}`;
+  }
   return state.lease === undefined || state.lease.role === Role.ALONE ? "alone" : "standby";
 }
 

@@ -17,6 +17,7 @@ import { type ApplyMessage, allKinds, type KindName, kindNames, kindOf } from ".
 import type { Refuse } from "../../model/field-problem.ts";
 import { type ListPosition, type PageStart, parsePage, tokenOf } from "../../services/page-token.ts";
 import { phaseFacts, phaseOf } from "../phase.ts";
+import { currentStandbys } from "../standbys.ts";
 import type { AgentRecord, AgentReport, Store, StoredObject } from "../store.ts";
 import { checked } from "./bad-request.ts";
 import { notFound } from "./object-changes.ts";
@@ -137,6 +138,10 @@ export function agentView(agent: AgentRecord): AgentView {
     ...(state?.report.state !== undefined && { state: { ...state.report.state, otherClusters } }),
     troubledObjects: state?.report.troubledObjects ?? [],
     blockedDeletions: state?.report.blockedDeletions ?? [],
+    standbys: currentStandbys(agent).map(({ atMs, ...standby }) => ({
+      ...standby,
+      heardAtMs: BigInt(Math.trunc(atMs)),
+    })),
     newestVersions: allKinds.map(({ name, objectKind }) => ({
       kind: objectKind,
       version: newestOfKind[name],

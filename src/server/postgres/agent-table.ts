@@ -9,6 +9,7 @@ import { findHeld, type Release, releasesFor } from "../held-releases.ts";
 import { knownAfter } from "../known-state.ts";
 import { repairNews } from "../repair-news.ts";
 import { unknownRegion } from "../row-rules.ts";
+import { type Standby, standbysMax } from "../standbys.ts";
 import type { AgentRecord, AgentReport, Author, HeldDeletion, RegionMark } from "../store.ts";
 import { troubleNews } from "../trouble-news.ts";
 import type { Database, Session } from "./database.ts";
@@ -39,6 +40,22 @@ export class AgentTable {
     const sql = `UPDATE agents SET heartbeat_at_ms = $2, ${setHeardSince} WHERE region = $1 RETURNING region`;
     const rows = await this.database.transact((session) => session.query(sql, [region, atMs]));
     if (rows.length === 0) throw unknownRegion(region);
+  }
+
+  async reportStandby(region: string, { instanceId, version, atMs }: Standby): Promise<void> {
+    await this.database.transact(async (session) => {
+      const rows = await session.query(
+        `INSERT INTO standbys (region, instance_id, version, at_ms)
+         SELECT name, $2, $3, $4 FROM regions WHERE name = $1
+         ON CONFLICT (region, instance_id) DO UPDATE SET version = excluded.version, at_ms = excluded.at_ms
+         RETURNING region`,
+        [region, instanceId, version, atMs],
+      );
+      if (rows.length === 0) throw unknownRegion(region);
+      const newest = "SELECT instance_id FROM standbys WHERE region = $1 ORDER BY at_ms DESC LIMIT $2";
+      const sql = `DELETE FROM standbys WHERE region = $1 AND instance_id NOT IN (${newest})`;
+      await session.query(sql, [region, standbysMax]);
+    });
   }
 
   reportAgent(region: string, report: AgentReport): Promise<readonly HeldDeletion[]> {
@@ -104,9 +121,10 @@ export class AgentTable {
         readonly region: string;
         readonly heartbeat_at_ms: string | null;
         readonly heard_since_ms: string | null;
+        readonly standbys: readonly Standby[] | null;
       } & Readonly<Record<KindName, string>>
     >(
-      `SELECT a.region, a.heartbeat_at_ms, a.heard_since_ms, ${stateColumns},
+      `SELECT a.region, a.heartbeat_at_ms, a.heard_since_ms, ${stateColumns}, ${standbysOf},
               ${kindNames.map(newestOf).join(", ")}
        FROM agents a JOIN regions r ON r.name = a.region
        WHERE $1::text IS NULL OR a.region = $1 ORDER BY r.ordinal`,
@@ -120,11 +138,17 @@ export class AgentTable {
         newestOfKind: perKind((kind) => BigInt(row[kind.name])),
         ...(row.heartbeat_at_ms !== null && { heartbeatAtMs: Number(row.heartbeat_at_ms) }),
         ...(row.heard_since_ms !== null && { heardSinceMs: Number(row.heard_since_ms) }),
+        ...(row.standbys !== null && { standbys: row.standbys }),
         ...heard,
       };
     });
   }
 }
+
+const standbysOf = `(
+  SELECT json_agg(json_build_object('instanceId', s.instance_id, 'version', s.version, 'atMs', s.at_ms)
+                  ORDER BY s.at_ms DESC)
+  FROM standbys s WHERE s.region = a.region) AS standbys`;
 
 /** Reads the end of an index, so its cost does not grow with the number of rows. */
 function newestOf(kind: KindName): string {

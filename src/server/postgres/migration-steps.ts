@@ -417,4 +417,13 @@ export const steps: readonly Migration[] = [
   );
   CREATE INDEX set_members_name ON set_members (region, name);
   `,
+  `
+  CREATE TABLE standbys (
+    region      text NOT NULL REFERENCES regions (name),
+    instance_id text NOT NULL,
+    version     text NOT NULL,
+    at_ms       bigint NOT NULL,
+    PRIMARY KEY (region, instance_id)
+  );
+  `,
 ];

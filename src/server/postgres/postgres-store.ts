@@ -11,6 +11,7 @@ import type { ReceivedReport, ReportRank } from "../report-rank.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { SessionStore } from "../sessions.ts";
 import type { SetStore } from "../sets.ts";
+import type { Standby } from "../standbys.ts";
 import {
   type AgentRecord,
   type AgentReport,
@@ -303,6 +304,10 @@ export class PostgresStore extends DesiredChanges implements Store {
 
   reportHeartbeat(region: string, atMs: number): Promise<void> {
     return this.agentTable.reportHeartbeat(region, atMs);
+  }
+
+  reportStandby(region: string, standby: Standby): Promise<void> {
+    return this.agentTable.reportStandby(region, standby);
   }
 
   reportAgent(region: string, report: AgentReport): Promise<readonly HeldDeletion[]> {

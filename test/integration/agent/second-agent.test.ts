@@ -1,6 +1,7 @@
 // A second agent of a region that should not be there, because it follows another control plane.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { currentStandbys } from "../../../src/server/standbys.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fetchHttp1 } from "../../support/http-clients.ts";
 import { token } from "../server/served-control-plane.ts";
@@ -23,4 +24,15 @@ test("an agent warns if the leader of its region follows another control plane",
     const { status: later } = await agentClient(t, second.url).getStatus({});
     assert.deepEqual([later?.lease?.leader, later?.warnings], ["second", []]);
   });
+});
+
+test("the control plane knows an agent as a standby until it leads", async (t) => {
+  const { startAgent, admin } = await createAgentWorld(t);
+  const standbys = async () =>
+    (await admin.agents()).flatMap((agent) => currentStandbys(agent).map(({ instanceId }) => instanceId));
+  const first = await startAgent("", { top: 'instance_id = "first"' });
+  await startAgent("", { top: 'instance_id = "second"' });
+  await eventually("the second one stands by", async () => assert.deepEqual(await standbys(), ["second"]));
+  await first.stop();
+  await eventually("it leads", async () => assert.deepEqual(await standbys(), []));
 });

@@ -47,6 +47,7 @@ const requests: { readonly [R in Rpc]: object } = {
   reportRouteStatus: { k8sNamespace: "acme", k8sName: "web", exists: true },
   heartbeat: {},
   reportAgentState: { state: { instanceId: "ins_1" } },
+  reportStandby: { instanceId: "ins_2", version: "1.2.3" },
   watchLogRequests: { instanceId: "ins_1" },
   sendLogLines: { ticket: Buffer.from(`${"0".repeat(16)}.${"0".repeat(32)}.${"A".repeat(59)}`) },
 };
