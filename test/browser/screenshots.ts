@@ -3,6 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
+import { endless, stamped } from "../support/printed-logs.ts";
 import { createWorld, regions, signIn, type World } from "./dashboard-world.ts";
 
 const folder = "docs/images";
@@ -15,6 +16,8 @@ interface Shot {
   ready(page: Page): Promise<unknown>;
   /** What somebody does first. */
   prepare?(page: Page): Promise<unknown>;
+  /** The title of the section to show, of a page that is longer than the picture. */
+  readonly section?: string;
 }
 
 const shots: Readonly<Record<string, Shot>> = {
@@ -43,6 +46,15 @@ const shots: Readonly<Record<string, Shot>> = {
   pods: {
     path: `regions/${regions.live}/deployment/d_worker`,
     ready: (page) => page.getByText("3 of 3 ready").waitFor(),
+  },
+  logs: {
+    path: `regions/${regions.live}/deployment/d_web`,
+    ready: (page) => page.getByText("2 of 2 ready").waitFor(),
+    section: "Logs",
+    async prepare(page) {
+      await page.getByRole("button", { name: "Show logs" }).click();
+      await page.getByText("GET /checkout 502").nth(1).waitFor();
+    },
   },
   environment: {
     path: `regions/${regions.live}/environment/env_shop`,
@@ -73,9 +85,10 @@ const shots: Readonly<Record<string, Shot>> = {
   held: { path: "held", ready: (page) => page.getByText("acme/gone").first().waitFor() },
 };
 
-async function take(page: Page, { ready, prepare }: Shot): Promise<Buffer> {
+async function take(page: Page, { ready, prepare, section }: Shot): Promise<Buffer> {
   await ready(page);
   await prepare?.(page);
+  if (section !== undefined) return page.getByRole("region", { name: section, exact: true }).screenshot();
   const tall = Number(await page.evaluate("document.documentElement.scrollHeight"));
   return page.screenshot({
     clip: { x: 0, y: 0, width: page.viewportSize()?.width ?? 0, height: Math.min(tall, height) },
@@ -88,12 +101,20 @@ async function joined(visit: BrowserContext, pictures: readonly Buffer[]): Promi
   const page = await visit.newPage();
   const images = pictures.map((picture) => `<img src="data:image/png;base64,${picture.toString("base64")}">`);
   await page.setContent(
-    `<style>body{margin:0;display:flex;gap:24px;align-items:start;width:max-content;background:#d6d9d8;padding:24px}img{display:block}</style>${images.join("")}`,
+    `<!doctype html><style>body{margin:0;display:flex;gap:24px;align-items:start;width:max-content;background:#d6d9d8;padding:24px}img{display:block}</style>${images.join("")}`,
   );
   const picture = await page.locator("body").screenshot();
   await page.close();
   return picture;
 }
+
+const webLog = [
+  stamped(36_000, 1, "listening on :8080"),
+  stamped(36_001, 1, "GET /healthz 200 in 1 ms"),
+  stamped(36_004, 1, "GET /checkout 200 in 48 ms"),
+  stamped(36_009, 1, "upstream payments: connection refused, retrying in 500 ms"),
+  stamped(36_010, 1, "GET /checkout 502 in 1,013 ms"),
+];
 
 /** A release that replaced another. */
 async function releaseShop({ api }: World): Promise<void> {
@@ -114,6 +135,7 @@ test("every page at three widths", async () => {
       ready: (page) => page.getByLabel("Token of the admin API").waitFor(),
     });
     await write("sign-in", first);
+    world.logs.run(endless(webLog));
     await signIn(visitor, world);
     await visitor.goto(`${world.url}/dashboard/${shots.app?.path}`);
     await visitor.getByText("Current", { exact: true }).waitFor();
