@@ -44,11 +44,15 @@ async function evict(answer: unknown) {
     { api, actions },
     signal,
   ).catch((error: unknown) => error);
-  return { outcome, sent, recorded, isCounted: replacement.next(group).kind === "wait" };
+  const other = { ...group, owner: "ReplicaSet acme/api", members: () => [{ ...pod, uid: "u-2" }] };
+  return { outcome, sent, recorded, isCounted: replacement.next(other).kind === "wait" };
 }
 
-const refusal = (status: number, reason = "") =>
-  new KubeApiError("refused", `create: ${status}`, { status, causes: reason === "" ? [] : [{ reason }] });
+const refusal = (status: number, reason = "", message = `${status}`) =>
+  new KubeApiError("refused", `create: ${message}`, {
+    status,
+    causes: reason === "" ? [] : [{ reason, message: "The disruption budget all needs 2 healthy pods" }],
+  });
 
 test("an eviction names the uid and the time to end, is recorded and counts against the budget", async () => {
   const { outcome, sent, recorded, isCounted } = await evict(undefined);
@@ -68,7 +72,12 @@ for (const [what, error, reason] of [
   [
     "a disruption budget",
     refusal(429, "DisruptionBudget"),
-    /a PodDisruptionBudget does not allow its eviction/,
+    /a PodDisruptionBudget does not allow its eviction: The disruption budget all needs 2 healthy pods$/,
+  ],
+  [
+    "a second disruption budget",
+    refusal(500, "", "500: This pod has more than one PodDisruptionBudget, which the eviction subresource"),
+    /more than one PodDisruptionBudget covers it, and Kubernetes evicts no such pod$/,
   ],
 ] as const)
   test(`${what} is not a failure, and nothing counts as evicted`, async () => {

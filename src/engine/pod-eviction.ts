@@ -28,27 +28,30 @@ export async function evictPod(
   signal: AbortSignal,
 ): Promise<EvictionOutcome> {
   const { ref, uid, weakness } = pod;
-  const undo = group.replacement.note(group);
+  const undo = group.replacement.note(group, uid);
   try {
     const eviction = { metadata: { ...ref }, deleteOptions: { gracePeriodSeconds, preconditions: { uid } } };
     await api.create(evictions, eviction, { subresource: "eviction", ref }, signal);
   } catch (error) {
+    const budget = objectionOfBudgets(error);
     // After any other failure the pod may have been evicted.
-    const isKept = isRefusal(error) || isBudgetRefusal(error);
-    if (isKept) undo();
+    if (isRefusal(error) || budget !== undefined) undo();
     const about = `pod ${ref.name} is less isolated than its template (${weakness.what})`;
     if (isConflict(error) || isNotFound(error)) return { kind: "replacing", reason: `${about}; it is gone` };
-    if (!isBudgetRefusal(error)) throw error;
-    return {
-      kind: "replacing",
-      reason: `${about}; a PodDisruptionBudget does not allow its eviction: ${error.message}`,
-    };
+    if (budget === undefined) throw error;
+    return { kind: "replacing", reason: `${about}; ${budget}` };
   }
   actions.recordEviction(key, { kind: pods, ref, uid }, weakness);
   return { kind: "replacing", reason };
 }
 
-function isBudgetRefusal(error: unknown): error is KubeApiError {
-  if (!(error instanceof KubeApiError) || error.status !== 429) return false;
-  return error.causes.some(({ reason }) => reason === "DisruptionBudget");
+/** Why PodDisruptionBudgets forbid the eviction, with the name of the budget; undefined after any other failure. */
+function objectionOfBudgets(error: unknown): string | undefined {
+  if (!(error instanceof KubeApiError)) return undefined;
+  const { status, causes, message } = error;
+  // Kubernetes answers with 500 and without a reason, as if it had failed itself.
+  if (status === 500 && message.includes("more than one PodDisruptionBudget"))
+    return "more than one PodDisruptionBudget covers it, and Kubernetes evicts no such pod";
+  const cause = status === 429 ? causes.find(({ reason }) => reason === "DisruptionBudget") : undefined;
+  return cause && `a PodDisruptionBudget does not allow its eviction: ${cause.message ?? message}`;
 }

@@ -17,12 +17,17 @@ function weak(uid: string, isFromCreation = true): PodMember {
 class World implements PodGroup {
   readonly clock = new FakeClock();
   readonly replacement = new PodReplacement(deletionBudget, this.clock);
-  readonly owner = "ReplicaSet acme/web";
+  readonly owner: string;
   wanted = { replicas: 3, version: 1n };
-  pods: readonly PodMember[] = [];
+  pods: readonly PodMember[];
   live = 3;
   complete = true;
   total = 3;
+
+  constructor(owner = "ReplicaSet acme/web", pods: readonly PodMember[] = []) {
+    this.owner = owner;
+    this.pods = pods;
+  }
 
   members() {
     return this.pods;
@@ -48,7 +53,7 @@ class World implements PodGroup {
   evict(name: string): void {
     const decision = this.next();
     assert.equal(decision.kind === "evict" && decision.pod.ref.name, name);
-    this.replacement.note(this);
+    this.replacement.note(this, name);
   }
 
   get limit(): number | undefined {
@@ -90,19 +95,36 @@ test("the next weak pod waits until the deployment is complete, but not for ever
 
 test("no more pods are evicted than the budget allows, and a refused eviction does not count", async () => {
   const world = new World();
-  world.pods = ["a", "b", "c", "d"].map((uid) => weak(uid, false));
-  for (const _ of [1, 2, 3]) world.replacement.note(world)();
-  for (const _ of [1, 2, 3]) world.evict("a");
+  const left = (...uids: string[]) => {
+    world.pods = uids.map((uid) => weak(uid, false));
+  };
+  left("a", "b", "c", "d", "e");
+  for (const _ of [1, 2, 3]) world.replacement.note(world, "a")();
+  world.evict("a");
+  left("b", "c", "d", "e");
+  world.evict("b");
+  left("c", "d", "e");
+  world.evict("c");
+  left("d", "e");
   const decision = world.next();
   assert.match(
     decision.kind === "wait" ? decision.reason : "",
-    /^pod a is less isolated than its template \(hostPID\); the budget of 3 evictions per 10 minutes is used up$/,
+    /^pod d is less isolated than its template \(hostPID\); the budget of 3 evictions per 10 minutes is used up$/,
   );
   world.total = 20;
-  world.evict("a");
+  world.evict("d");
+  left("e");
   assert.equal(world.next().kind, "wait");
   await world.clock.advance(10 * minute);
   assert.equal(world.next().kind, "evict");
+});
+
+test("a pod whose eviction keeps failing uses the budget once, and leaves the rest to others", () => {
+  const world = new World();
+  world.pods = [weak("a", false)];
+  for (const _ of [1, 2, 3, 4]) world.evict("a");
+  const decision = world.replacement.next(new World("ReplicaSet acme/api", [weak("b", false)]));
+  assert.equal(decision.kind, "evict");
 });
 
 test("a replacement that is weak holds the deployment at the pods that were there before", () => {

@@ -106,7 +106,8 @@ export class PodReplacement {
   private readonly holds = new Map<string, Hold>();
   /** Released by this process, while the owner may still carry the mark. */
   private readonly decided = new Set<string>();
-  private evictedAtMs: number[] = [];
+  /** When each pod was counted against the budget. One whose eviction keeps failing counts once, and not for each attempt. */
+  private readonly countedAtMs = new Map<string, number>();
 
   constructor(budget: ReplacementBudget, clock: Clock) {
     this.budget = budget;
@@ -165,24 +166,24 @@ export class PodReplacement {
         kind: "wait",
         reason: `${about}; it is evicted when the replacement of the previous one is ready`,
       };
-    const budget = this.usedBudget(group.podsInAll(), nowMs);
+    const budget = this.usedBudget(pod.uid, group.podsInAll(), nowMs);
     if (budget !== undefined) return { kind: "wait", reason: `${about}; ${budget}` };
     return { kind: "evict", pod, reason: `${about}; krane evicted it` };
   }
 
-  /** Call it before the eviction is sent. Returns what undoes it, for an eviction that was refused. */
-  note(group: PodGroup): () => void {
+  /** Call it before the eviction of this pod is sent. Returns what undoes it, for an eviction that was refused. */
+  note(group: PodGroup, uid: string): () => void {
     const { owner } = group;
     const before = this.replaced.get(owner);
     const nowMs = this.clock.nowMs();
     if (this.replaced.size >= ownersMax) this.replaced.clear();
     this.replaced.set(owner, { atMs: nowMs, known: new Set(group.members().map(({ uid }) => uid)) });
-    this.evictedAtMs.push(nowMs);
+    const isCounted = this.countedAtMs.has(uid);
+    if (!isCounted) this.countedAtMs.set(uid, nowMs);
     return () => {
       if (before === undefined) this.replaced.delete(owner);
       else this.replaced.set(owner, before);
-      const index = this.evictedAtMs.lastIndexOf(nowMs);
-      if (index >= 0) this.evictedAtMs.splice(index, 1);
+      if (!isCounted) this.countedAtMs.delete(uid);
     };
   }
 
@@ -231,11 +232,12 @@ export class PodReplacement {
     return { kind: "hold", reason: hold.reason, limit: "raised" };
   }
 
-  private usedBudget(pods: number, nowMs: number): string | undefined {
+  private usedBudget(uid: string, pods: number, nowMs: number): string | undefined {
     const { budgetObjects, budgetFraction, budgetWindowMs } = this.budget;
-    this.evictedAtMs = this.evictedAtMs.filter((atMs) => atMs > nowMs - budgetWindowMs);
+    for (const [counted, atMs] of this.countedAtMs)
+      if (atMs <= nowMs - budgetWindowMs) this.countedAtMs.delete(counted);
     const budget = Math.max(budgetObjects, Math.floor(pods * budgetFraction));
-    if (this.evictedAtMs.length < budget) return undefined;
+    if (this.countedAtMs.has(uid) || this.countedAtMs.size < budget) return undefined;
     return `the budget of ${budget} evictions per ${budgetWindowMs / 60_000} minutes is used up`;
   }
 }

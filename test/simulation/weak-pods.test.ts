@@ -123,6 +123,39 @@ test("a PodDisruptionBudget is respected, and its refusal is the reason", async 
   await world.stop();
 });
 
+test("two PodDisruptionBudgets, with which Kubernetes evicts no pod, are told, and others are replaced meanwhile", async () => {
+  const { world, agent } = await createWorld(1);
+  await world.setDeployment(2, { replicas: 1 });
+  const runningOf = async (id: string) =>
+    (await world.list(pods)).filter(
+      ({ metadata, status }) =>
+        status?.phase === "Running" && metadata?.labels?.["unkey.com/deployment.id"] === id,
+    );
+  await world.until("the other one runs", async () => (await runningOf("d_2")).length === 1);
+  for (const name of ["one", "other"]) {
+    const selector = { matchLabels: { "unkey.com/deployment.id": "d_1" } };
+    const metadata = { name, namespace: "acme" };
+    await world.api.create(
+      podDisruptionBudgets,
+      { metadata, spec: { minAvailable: 0, selector } },
+      {},
+      never,
+    );
+  }
+  const [kept = assert.fail("no pod")] = await runningOf("d_1");
+  await annotate(world, kept, { [hole]: "1" });
+  await world.clock.advance(300_000);
+  assert.match(
+    reasonOf(agent),
+    /more than one PodDisruptionBudget covers it, and Kubernetes evicts no such pod$/,
+  );
+  const [target = assert.fail("no pod")] = await runningOf("d_2");
+  await annotate(world, target, { [hole]: "1" });
+  await world.until("it is replaced", async () => !(await runningOf("d_2")).some(isWeak), 60_000);
+  assert.ok((await runningOf("d_1")).map(uidOf).includes(uidOf(kept)));
+  await world.stop();
+});
+
 test("if the replacement is as weak, the deployment gets no new pods and loses no others, until that ends", async () => {
   const { world, agent, running } = await createWorld(3);
   const [target = assert.fail("no pod"), ...others] = await running();
