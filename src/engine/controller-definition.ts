@@ -16,6 +16,8 @@ import type { KindStatus, WatchedKind, WatchedKindDeps } from "./watched-kind.ts
 export interface DefinitionDeps<Spec, Report extends DescMessage> extends WatchedKindDeps {
   readonly store: DesiredStore<Spec>;
   readonly clock: Clock;
+  /** Whether desired state has been read: an object that it does not name is not wanted. */
+  isInformed(): boolean;
   /** Sends a report to the control plane. */
   report(report: MessageInitShape<Report>, signal: AbortSignal): Promise<void>;
 }

@@ -128,6 +128,7 @@ export class Controller<
       ...(options.drift !== undefined && { tolerance: options.drift }),
       api,
       store,
+      isInformed: () => this.isInformed(),
       report: createReportSender(kind, options.reporting, deps),
       onError: (watched, error) =>
         log.warn("watch failed; opening it again", {

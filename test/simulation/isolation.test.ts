@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { kinds } from "../../src/kinds/kinds.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
-import { ciliumNetworkPolicies } from "../../src/kube/resources.ts";
+import { ciliumNetworkPolicies, replicaSets } from "../../src/kube/resources.ts";
+import { labelKeys } from "../../src/model/labels.ts";
 import { defaultOptions, region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
 
 const never = new AbortController().signal;
@@ -102,6 +103,55 @@ test("a restart whose stream brings nothing yet neither narrows nor removes a po
   const second = await world.startAgent({ resyncMs: 0 });
   await world.clock.advance(1_800_000);
   assert.deepEqual(second.writes, []);
+  await world.stop();
+});
+
+/** Somebody applies a ReplicaSet with krane's marks and field manager, and without its seal. */
+async function applyUnsealed(world: SimulatedRegion, name: string, containerPort: number): Promise<void> {
+  const [{ metadata, spec } = assert.fail("no ReplicaSet")] = await world.replicaSets();
+  const labels = { ...spec?.template?.metadata?.labels, [labelKeys.deploymentId]: `d_${name}` };
+  const containers = [{ name: "deployment", image: "example/other:1", ports: [{ containerPort }] }];
+  const template = { metadata: { labels }, spec: { containers } };
+  const selector = { matchLabels: { [labelKeys.deploymentId]: `d_${name}` } };
+  const manifest = {
+    metadata: { namespace: "acme", name, labels: { ...metadata?.labels, ...labels } },
+    spec: { replicas: 0, selector, template },
+  };
+  await world.api.apply(replicaSets, manifest, { fieldManager: "krane", force: true }, never);
+}
+
+test("a ReplicaSet that only has krane's marks opens no port, and keeps none open that desired state does not name", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1, { port: 8001 });
+  const first = await world.startAgent();
+  await world.until("it is there", async () => (await world.policies()).length === 1);
+  await applyUnsealed(world, "open", 2222);
+  await world.clock.advance(300_000);
+  const ports = async () => admitted((await world.policies())[0]?.spec);
+  assert.deepEqual(await ports(), ["8001"]);
+  await first.stop();
+  // As an earlier krane left it, which counted such a ReplicaSet.
+  const [policy] = await world.policies();
+  const ref = { namespace: "acme", name: policy?.metadata?.name ?? "" };
+  const { ingress, ...rest } = policy?.spec as {
+    readonly ingress: readonly { readonly toPorts: object[] }[];
+  };
+  const toPorts = ["8001", "2222"].map((port) => ({ ports: [{ port, protocol: "TCP" }] }));
+  const spec = { ...rest, ingress: ingress.map((rule) => ({ ...rule, toPorts })) };
+  await world.api.apply(
+    ciliumNetworkPolicies,
+    { metadata: ref, spec },
+    { fieldManager: "x", force: true },
+    never,
+  );
+  world.plane.faults.pauseStreams();
+  const second = await world.startAgent({ resyncMs: 0 });
+  await world.clock.advance(300_000);
+  assert.deepEqual((await ports()).toSorted(), ["2222", "8001"]);
+  await second.stop();
+  world.plane.faults.resumeStreams();
+  await world.startAgent();
+  await world.until("its port is closed", async () => (await ports()).join() === "8001", 300_000);
   await world.stop();
 });
 

@@ -103,6 +103,21 @@ describe("objects of an older krane, which have no seal", () => {
     await world.stop();
   });
 
+  test("keep their ports open until desired state names them", async () => {
+    const world = await worldAfterAgent(2);
+    await stripSeals(world);
+    const portsOf = async () => {
+      const [policy] = await world.policies();
+      return JSON.stringify((policy?.spec as { readonly ingress: unknown }).ingress);
+    };
+    const before = await portsOf();
+    world.plane.faults.pauseStreams();
+    await startAgent(world, testSeal, watchOnly);
+    await world.clock.advance(anHourMs);
+    assert.equal(await portsOf(), before);
+    await world.stop();
+  });
+
   test("are sealed at a limited pace, and count as up to date meanwhile", async () => {
     const world = await worldAfterAgent(40);
     await stripSeals(world);

@@ -96,6 +96,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       replicaSets: this.replicaSets,
       policies,
       mode: settings.networkPolicy,
+      isInformed: () => deps.isInformed(),
       scraperNamespace: settings.scraperNamespace,
     });
     this.watchedKinds = [

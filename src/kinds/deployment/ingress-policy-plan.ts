@@ -4,7 +4,7 @@ import type { Clock } from "../../concurrency/clock.ts";
 import { manifestContentHash } from "../../engine/applied-content.ts";
 import type { DesiredStore } from "../../engine/desired-store.ts";
 import { ownedObject, ownedTarget, type Plan, type PlanStep } from "../../engine/plan.ts";
-import { objectKey } from "../../kube/object-cache.ts";
+import { type CacheEntry, objectKey } from "../../kube/object-cache.ts";
 import { isClaimable, judgeIdentity, type Ownership } from "../../model/ownership.ts";
 import {
   desiredIngressPolicy,
@@ -30,6 +30,8 @@ export interface IngressPolicyDeps {
   readonly policies: Policies;
   /** "required" holds workloads back while the cluster has no network policies. */
   readonly mode: "required" | "best-effort";
+  /** Whether desired state has been read. */
+  isInformed(): boolean;
   /** The namespace that krane runs in, if it fetches documents from deployments. */
   readonly scraperNamespace?: string | undefined;
 }
@@ -144,18 +146,36 @@ export class IngressPolicies {
 
   /** All ports that deployments of the environment need, wanted or running; undefined without deployments. */
   private wanted(environment: EnvironmentRef): { environment: PolicyEnvironment; ports: Ports } | undefined {
-    const { store, replicaSets } = this.deps;
+    const { store, replicaSets, policies } = this.deps;
     const name = environmentName(environment);
+    const live = policies.get(objectKey(refOf(environment)))?.value;
     const users: (PolicyEnvironment & { readonly port: number })[] = [];
     for (const { want } of store.ofGroup(name)) if (want.kind === "apply") users.push(want.spec);
-    for (const { value } of replicaSets.cache.byIndex("environment", name)) {
-      const { namespace, workspaceId, environmentId, port, ownership } = value;
-      // One without a seal counts too: until the stream has named it, its port must stay open.
-      if (!isClaimable(ownership) || workspaceId === undefined || environmentId === undefined) continue;
-      users.push({ namespace, workspaceId, environmentId, port });
+    for (const entry of replicaSets.cache.byIndex("environment", name)) {
+      const { port, workspaceId } = entry.value;
+      if (this.isProven(entry)) {
+        if (workspaceId !== undefined) users.push({ ...environment, workspaceId, port });
+      } else if (this.keepsOpen(entry, live) && live?.workspaceId !== undefined)
+        users.push({ ...environment, workspaceId: live.workspaceId, port });
     }
     const [first, ...others] = users;
     return first && { environment: first, ports: [first.port, ...others.map(({ port }) => port)] };
+  }
+
+  /** Anybody can give a ReplicaSet of their own krane's marks; it must not open a port. */
+  private isProven({ key, value: { ownership, deploymentId } }: CacheEntry<ReplicaSetProjection>): boolean {
+    return (
+      ownership.kind === "ours" || (ownership.kind === "unsealed" && this.deps.store.names(key, deploymentId))
+    );
+  }
+
+  /** One that an older krane left has no seal. Until desired state has named it, its port stays open if it is. */
+  private keepsOpen(
+    { value: { ownership, port } }: CacheEntry<ReplicaSetProjection>,
+    live: PolicyProjection | undefined,
+  ): boolean {
+    if (ownership.kind !== "unsealed" || this.deps.isInformed()) return false;
+    return live?.ports.includes(port) ?? false;
   }
 }
 

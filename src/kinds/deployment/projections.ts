@@ -106,7 +106,9 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
   const refusal = refusalOf(replicaSet);
   const heldBy = finalizersOf(metadata);
   const deploymentId = spec?.selector.matchLabels?.[labelKeys.deploymentId];
-  const ownership = judgeOwnership(seal.read(replicaSets, metadata), metadata, deploymentId !== undefined);
+  const reading = seal.read(replicaSets, metadata);
+  const sealed = reading.kind === "valid" ? reading.ids : undefined;
+  const ownership = judgeOwnership(reading, metadata, deploymentId !== undefined);
   const essence = wasTakenOver(ownership) ? essenceOf(template?.spec) : undefined;
   return {
     namespace: metadata?.namespace ?? "",
@@ -115,8 +117,8 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
     generation: metadata?.generation ?? 0,
     ownership,
     deploymentId,
-    workspaceId: labels?.[labelKeys.workspaceId],
-    environmentId: labels?.[labelKeys.environmentId],
+    workspaceId: sealed?.workspaceId ?? labels?.[labelKeys.workspaceId],
+    environmentId: sealed?.environmentId ?? labels?.[labelKeys.environmentId],
     port: portOf(template?.spec?.containers[0]),
     // The default of Kubernetes.
     replicas: spec?.replicas ?? 1,
