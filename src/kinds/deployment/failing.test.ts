@@ -112,7 +112,14 @@ test("pods from an older template are counted separately, after those of the new
   const set: ReplicaSet = {
     spec: { selector: {}, replicas: 3, template: { metadata: { annotations } } },
   };
-  const current: Pod = { metadata: { annotations }, status: waits({ reason: "RunContainerError" }) };
+  const fieldsV1 = {
+    "f:metadata": { "f:annotations": { [`f:${annotationKeys.templateHash}`]: {} } },
+    "f:spec": {},
+  };
+  const current: Pod = {
+    metadata: { annotations, managedFields: [{ manager: "kube-controller-manager", fieldsV1 }] },
+    status: waits({ reason: "RunContainerError" }),
+  };
   assert.equal(
     failing([pull, pull], set),
     '2 of 3 pods from an older version: ImagePullBackOff: Back-off pulling image "shop:9"',

@@ -4,7 +4,7 @@ import type { Pod } from "kubernetes-types/core/v1.js";
 import { ownPod } from "../../../test/support/own-workload.ts";
 import type { ManagedFieldsEntry } from "../../kube/types.ts";
 import { annotationKeys } from "../../model/labels.ts";
-import { laterImage, podWeakness } from "./pod-weakness.ts";
+import { hasLaterMark, laterImage, podWeakness } from "./pod-weakness.ts";
 
 const hole = "dev.gvisor.internal.hole";
 const createdAt = "2026-01-01T00:00:00Z";
@@ -103,6 +103,16 @@ test("an image counts as changed unless the request that created the pod wrote i
   for (const managedFields of [[], [creator], [changed], [created, changed]])
     assert.equal(laterImage(pod({ containers }, managedFields)), "web:1");
   assert.equal(laterImage(pod({ containers: [] }, [])), undefined);
+});
+
+test("the mark of its template counts as changed unless the request that created the pod wrote it", () => {
+  const mark = { "f:metadata": { "f:annotations": { [`f:${annotationKeys.templateHash}`]: {} } } };
+  const created = { ...creator, fieldsV1: { ...mark, "f:spec": {} } };
+  const annotated = { ...annotator, fieldsV1: mark };
+  assert.equal(hasLaterMark(pod({}, [created])), false);
+  for (const managedFields of [[], [creator, annotated], [{ ...created, time: "2026-01-02T00:00:00Z" }]])
+    assert.equal(hasLaterMark(pod({}, managedFields)), true);
+  assert.equal(hasLaterMark({ metadata: {}, spec: { containers: [] } }), false);
 });
 
 test("a pod that was weak from its creation stays so, whatever is added later", () => {

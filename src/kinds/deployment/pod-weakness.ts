@@ -73,6 +73,13 @@ export function laterImage(pod: Pod): string | undefined {
   return owner !== undefined && isOfCreation(pod, owner) ? undefined : container.image;
 }
 
+/** Whether the mark of its template may have been written since the pod was created, and so proves nothing. */
+export function hasLaterMark(pod: Pod): boolean {
+  if (pod.metadata?.annotations?.[annotationKeys.templateHash] === undefined) return false;
+  const owner = ownerOfField(pod, ["metadata", "annotations", annotationKeys.templateHash]);
+  return owner === undefined || !isOfCreation(pod, owner);
+}
+
 /** The entry of the request that created the pod, as long as nobody has changed anything else under the same name. */
 function isOfCreation({ metadata }: Pod, { fieldsV1, subresource, time }: ManagedFieldsEntry): boolean {
   if (subresource || !isRecord(fieldsV1) || !("f:spec" in fieldsV1)) return false;

@@ -11,7 +11,7 @@ import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
 import type { Seal } from "../../model/seal.ts";
 import { type Essence, essenceOf, isSameEssence } from "./original-pods.ts";
 import { runtimeClassName } from "./pod-template.ts";
-import { hasNoSandbox, laterImage, podWeakness } from "./pod-weakness.ts";
+import { hasLaterMark, hasNoSandbox, laterImage, podWeakness } from "./pod-weakness.ts";
 import { defaultPort } from "./spec.ts";
 
 export interface ReplicaSetProjection {
@@ -53,6 +53,8 @@ export interface PodProjection {
   readonly templateHash: string | undefined;
   /** What runs in it; only without a template hash. */
   readonly essence?: Essence;
+  /** Its template hash may have been written since the pod was created, so nobody knows its template. */
+  readonly isRemarked?: true;
   /** Its image, if it may have been changed since the pod was created. */
   readonly laterImage?: string;
   readonly standing: PodStanding;
@@ -142,11 +144,15 @@ export function wasTakenOver(ownership: Ownership): boolean {
 
 type Templated = Pick<PodProjection, "templateHash" | "essence">;
 
-/** Whether a pod runs an older template than that of its ReplicaSet, or another image that somebody gave it since. */
+/**
+ * Whether a pod runs an older template than that of its ReplicaSet, or another image that somebody gave it since, or cannot
+ * be proven to run its template.
+ */
 export function isOfOlderTemplate(
-  pod: Templated & Pick<PodProjection, "laterImage">,
+  pod: Templated & Pick<PodProjection, "laterImage" | "isRemarked">,
   replicaSet: Templated & Pick<ReplicaSetProjection, "image">,
 ): boolean {
+  if (pod.isRemarked) return true;
   if (pod.templateHash === replicaSet.templateHash)
     return pod.laterImage !== undefined && pod.laterImage !== replicaSet.image;
   return pod.templateHash !== undefined || !isSameEssence(pod.essence, replicaSet.essence);
@@ -175,6 +181,7 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
     ownerName: share(owner?.name),
     templateHash,
     ...(essence && { essence }),
+    ...(hasLaterMark(pod) && { isRemarked: true as const }),
     ...(image !== undefined && { laterImage: image }),
     standing: standingOf(pod, failureOf(pod)),
     endpoint: endpointOf(pod, portOf(container)),
