@@ -103,7 +103,7 @@ export interface OwnedTarget {
   selectedLabelsOf(object: KubeObject): Readonly<Record<string, string>>;
   wrote(object: KubeObject): void;
   /** Deletes it: `send` does, and its answer is taken into account before the watch shows it. */
-  delete(uid: string, send: () => Promise<DeleteOutcome>): Promise<DeleteOutcome>;
+  delete(uid: string, send: () => Promise<DeleteOutcome>, signal: AbortSignal): Promise<DeleteOutcome>;
 }
 
 export interface LiveEntry {

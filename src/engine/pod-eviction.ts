@@ -1,8 +1,9 @@
 // Evicts one pod, by its uid. An eviction, not a deletion, so that the API server applies the PodDisruptionBudgets that
 // cover the pod; without one, it deletes the pod.
-import type { KubeApi } from "../kube/api.ts";
+import type { DeleteOutcome, KubeApi } from "../kube/api.ts";
 import { KubeApiError } from "../kube/errors.ts";
 import { evictions, pods } from "../kube/resources.ts";
+import type { ObjectRef } from "../kube/types.ts";
 import type { ActionRecords } from "./action-records.ts";
 import { isConflict, isNotFound, isRefusal } from "./classify.ts";
 import type { PodGroup, WeakPod } from "./pod-replacement.ts";
@@ -30,8 +31,7 @@ export async function evictPod(
   const { ref, uid, weakness } = pod;
   const undo = group.replacement.note(group, uid);
   try {
-    const eviction = { metadata: { ...ref }, deleteOptions: { gracePeriodSeconds, preconditions: { uid } } };
-    await api.create(evictions, eviction, { subresource: "eviction", ref }, signal);
+    await sendEviction(api, ref, uid, signal);
   } catch (error) {
     const budget = objectionOfBudgets(error);
     // After any other failure the pod may have been evicted.
@@ -43,6 +43,38 @@ export async function evictPod(
   }
   actions.recordEviction(key, { kind: pods, ref, uid }, weakness);
   return { kind: "replacing", reason };
+}
+
+/**
+ * Evicts a pod that an order to delete its deployment concerns, and that no ReplicaSet controls. krane may evict pods, but not
+ * delete them.
+ */
+export async function evictOrphan(
+  api: Pick<KubeApi, "create">,
+  ref: ObjectRef,
+  uid: string,
+  signal: AbortSignal,
+): Promise<DeleteOutcome> {
+  try {
+    await sendEviction(api, ref, uid, signal);
+  } catch (error) {
+    if (isConflict(error) || isNotFound(error)) return { kind: "absent" };
+    const budget = objectionOfBudgets(error);
+    if (budget === undefined) throw error;
+    const what = `pod ${ref.name} runs without a ReplicaSet; ${budget}`;
+    throw new KubeApiError("refused", what, { status: 429, cause: error });
+  }
+  return { kind: "deleting" };
+}
+
+async function sendEviction(
+  api: Pick<KubeApi, "create">,
+  ref: ObjectRef,
+  uid: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const eviction = { metadata: { ...ref }, deleteOptions: { gracePeriodSeconds, preconditions: { uid } } };
+  await api.create(evictions, eviction, { subresource: "eviction", ref }, signal);
 }
 
 /** Why PodDisruptionBudgets forbid the eviction, with the name of the budget; undefined after any other failure. */

@@ -278,7 +278,7 @@ export class Reconciler<Spec> {
     progress.hasSent = true;
     const { uid, basis } = permission;
     const options = { uid, propagation: "Background" } as const;
-    const outcome = await target.delete(uid, () => api.delete(kind, ref, options, signal));
+    const outcome = await target.delete(uid, () => api.delete(kind, ref, options, signal), signal);
     contests.wrote(name, deletion, progress.state);
     if (outcome.kind !== "absent")
       actions.recordDeletion(key, { kind, ref, uid }, this.basisOf(key, basis), outcome.kind === "deleted");

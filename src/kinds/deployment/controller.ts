@@ -22,6 +22,7 @@ import { failingDeployment } from "./failing.ts";
 import { IngressPolicies } from "./ingress-policy-plan.ts";
 import { type IsolatedPod, weaknessOf } from "./isolation.ts";
 import { observeDeployment } from "./observed.ts";
+import { hasOrphans, orphanTargets } from "./orphaned-pods.ts";
 import { OwnedPods, type OwnedPodsDeps, ownerOf } from "./owned-pods.ts";
 import { PodOwners } from "./pod-owners.ts";
 import { type ReplicaSetProjection, socketOf, wasTakenOver } from "./projections.ts";
@@ -135,7 +136,8 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     if (environment !== undefined) return this.ingress.plan(environment);
     if (entry?.want.kind === "delete") {
       this.replacement.forget(ownerOf(key));
-      return { kind: "delete", targets: this.targets(key, entry), authority: "order" };
+      const targets = [...this.targets(key, entry), ...orphanTargets(this.pods.cache, key, this.deps.api)];
+      return { kind: "delete", targets, authority: "order" };
     }
     if (entry?.want.kind !== "apply") return { kind: "nothing" };
     return this.planApply(key, entry.want.spec, entry.version);
@@ -158,6 +160,8 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     const { report } = this.deps;
     if (observed === undefined) {
       if (this.replicaSets.get(key) !== undefined) return undefined;
+      // Its pods still run.
+      if (hasOrphans(this.pods.cache, key)) return "unclear";
       const [, k8sName = ""] = key.split("/");
       const change = { case: "delete", value: { k8sName } } as const;
       const send = (signal: AbortSignal) => report({ change }, signal);

@@ -10,6 +10,7 @@ import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
 import type { Seal } from "../../model/seal.ts";
 import { type Essence, essenceOf, isSameEssence } from "./original-pods.ts";
+import { orphanOf } from "./orphaned-pods.ts";
 import { runtimeClassName } from "./pod-template.ts";
 import { hasLaterMark, hasNoSandbox, laterImage, podWeakness } from "./pod-weakness.ts";
 import { defaultPort } from "./spec.ts";
@@ -49,6 +50,8 @@ export interface PodProjection {
   /** Its controller. */
   readonly ownerUid: string | undefined;
   readonly ownerName: string | undefined;
+  /** The key of the deployment that it is from; only without a controller. */
+  readonly orphanOf?: string;
   /** Undefined for pods from the template of an older agent. */
   readonly templateHash: string | undefined;
   /** What runs in it; only without a template hash. */
@@ -172,6 +175,7 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
   const obstacle = share(podObstacle(pod));
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller);
   const weakness = podWeakness(pod);
+  const orphan = orphanOf(pod);
   const zone = share(metadata?.labels?.[zoneLabel]);
   const templateHash = share(metadata?.annotations?.[annotationKeys.templateHash]);
   const essence = templateHash === undefined ? essenceOf(spec) : undefined;
@@ -179,6 +183,7 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
   return {
     ownerUid: share(owner?.uid),
     ownerName: share(owner?.name),
+    ...(orphan !== undefined && { orphanOf: orphan }),
     templateHash,
     ...(essence && { essence }),
     ...(hasLaterMark(pod) && { isRemarked: true as const }),

@@ -57,7 +57,7 @@ export function environmentOfKey(key: string): EnvironmentRef | undefined {
 }
 
 type ReplicaSetIndex = "environment" | "name" | "uid" | "troubled";
-type PodIndex = "owner" | "stuck" | "unmarked";
+type PodIndex = "owner" | "orphan" | "stuck" | "unmarked";
 export type ReplicaSets = WatchedKind<ReplicaSet, ReplicaSetProjection, ReplicaSetIndex>;
 export type Pods = WatchedKind<Pod, PodProjection, PodIndex>;
 export type Policies = WatchedKind<CustomObject, PolicyProjection>;
@@ -92,6 +92,7 @@ export function watchPods(deps: WatchedKindDeps): Pods {
       project: projectPod,
       indexes: {
         owner: ({ ownerUid }) => ownerUid,
+        orphan: ({ orphanOf }) => orphanOf,
         stuck: ({ obstacle }) => (obstacle === undefined ? undefined : some),
         unmarked: ({ templateHash }) => (templateHash === undefined ? some : undefined),
       },
@@ -148,12 +149,14 @@ export function podKeys(sets: ReplicaSets, change: CacheChange<PodProjection>): 
   const { value } = change.kind === "deleted" ? change.before : change.after;
   const owners = value.ownerUid === undefined ? [] : sets.cache.byIndex("uid", value.ownerUid);
   const keys = owners.map(({ key }) => key);
+  // What it belonged to may have been waiting for its end.
+  const orphaned = statesOf(change).flatMap(({ orphanOf }) => orphanOf ?? []);
   // A weak pod is replaced, and after it the next one.
   const isSandboxed = owners.some((owner) => owner.value.isSandboxed);
   const isWeak = statesOf(change).some(
     ({ weakness, isUnsandboxed }) => weakness !== undefined || (isUnsandboxed && isSandboxed),
   );
-  return { reconcile: isWeak ? keys : [], report: keys };
+  return { reconcile: [...(isWeak ? keys : []), ...orphaned], report: [...keys, ...orphaned] };
 }
 
 /** Includes krane's own writes: a policy derives from many keys, which may change while it is being written. */
