@@ -134,6 +134,17 @@ test("CPU and memory are the limits of the first container", () => {
   assert.deepEqual([cpuMillicores, memoryMib], [1_500, 1_024]);
 });
 
+test("CPU and memory are those that the node enforces, not those that somebody asks it for", () => {
+  const inForce = (limits: Record<string, string>) => {
+    const container = { name: "deployment", image: "", imageID: "", ready: true, restartCount: 0 };
+    const resized = { ...ready, containerStatuses: [{ ...container, resources: { limits } }] };
+    const { cpuMillicores, memoryMib } = projectPod(pod(resized));
+    return [cpuMillicores, memoryMib];
+  };
+  assert.deepEqual(inForce({ cpu: "250m", memory: "256Mi" }), [250, 256]);
+  assert.deepEqual(inForce({ cpu: "250m" }), [250, 1_024]);
+});
+
 test("a pod belongs to its controller, not to any other owner", () => {
   const owner = (uid: string, controller: boolean) => ({
     apiVersion: "apps/v1",

@@ -171,7 +171,7 @@ function refusalOf({ metadata, status }: ReplicaSet): string | undefined {
 export function projectPod(pod: Pod, share: Share = (text) => text): PodProjection {
   const { metadata, spec } = pod;
   const container = spec?.containers[0];
-  const limits = container?.resources?.limits;
+  const limits = { ...container?.resources?.limits, ...limitsInForce(pod, container) };
   const obstacle = share(podObstacle(pod));
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller);
   const weakness = podWeakness(pod);
@@ -199,6 +199,11 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
     ...(weakness !== undefined && { weakness }),
     ...(hasNoSandbox(pod) && { isUnsandboxed: true as const }),
   };
+}
+
+/** The limits that the node enforces. Those of the spec can be changed, and the node may not have room for them. */
+function limitsInForce({ status }: Pod, container: Container | undefined) {
+  return status?.containerStatuses?.find(({ name }) => name === container?.name)?.resources?.limits;
 }
 
 function restartsOf({ status }: Pod): number {
