@@ -57,3 +57,20 @@ test("a secret of that name that is not krane's is a conflict, and the workload 
   assert.match(troubled?.reason ?? "", /Secret acme\/krane-registry is not krane's/);
   await world.stop();
 });
+
+test("one with krane's marks that krane cannot make right is told, and the workload waits for its end", async () => {
+  const world = await SimulatedRegion.create();
+  await world.api.create(namespaces, { metadata: { name: "acme" } }, {}, never);
+  const labels = { "app.kubernetes.io/managed-by": "krane", "app.kubernetes.io/component": "pull-secret" };
+  const made = { metadata: { ...ref, labels }, type: "Opaque" };
+  await world.api.apply(secrets, made, { fieldManager: "krane", force: false }, never);
+  await world.setDeployment(1);
+  const agent = await world.startAgent(settings);
+  await world.clock.advance(60_000);
+  assert.deepEqual(await world.replicaSetNames(), []);
+  const [troubled] = agent.controller.objects({ onlyTroubled: true });
+  assert.match(troubled?.reason ?? "", /^apply secrets acme\/krane-registry: 422 Invalid/);
+  await world.api.delete(secrets, ref, {}, never);
+  await world.until("it is there", async () => (await world.replicaSets()).length === 1, 720_000);
+  await world.stop();
+});

@@ -192,6 +192,32 @@ test("an owner reference that is taken away or replaced is put right", async () 
   await world.stop();
 });
 
+test("a restart by hand is let through, and something else beside its mark is removed", async () => {
+  const { world, agent } = await settledWorld();
+  const annotate = (annotations: Record<string, string>) =>
+    world.api.apply(
+      appsDeployments,
+      {
+        metadata: { namespace: "sentinel", name: "gate-1" },
+        spec: { template: { metadata: { annotations } } },
+      } as never,
+      { fieldManager: "kubectl-rollout", force: true },
+      never,
+    );
+  const isThere = async (name: string) =>
+    (await liveDeployment(world, 1))?.spec?.template?.metadata?.annotations?.[name] !== undefined;
+  const writes = agent.writes.length;
+  const restart = { "kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z" };
+  await annotate(restart);
+  await world.clock.advance(120_000);
+  assert.ok(await isThere("kubectl.kubernetes.io/restartedAt"));
+  assert.equal(agent.writes.length, writes);
+  await annotate({ ...restart, "example.com/other": "1" });
+  await world.until("the other is removed", async () => !(await isThere("example.com/other")));
+  assert.ok(await isThere("kubectl.kubernetes.io/restartedAt"));
+  await world.stop();
+});
+
 test("a port of a Service that is edited by hand, which no apply can undo, is put back", async () => {
   const { world, agent } = await settledWorld();
   const ref = { namespace: "sentinel", name: "gate-1" };

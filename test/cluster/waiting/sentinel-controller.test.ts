@@ -184,6 +184,19 @@ test("sentinels live: healthy, evicted as their budgets allow, rolled, paused, l
     });
   });
 
+  await t.test("a restart by hand is let through", async () => {
+    const before = (await podsOf(api, 2)).map(({ metadata }) => metadata?.uid);
+    await cluster.kubectl(["-n", namespace, "rollout", "restart", "deployment", "gate-2"]);
+    await eventually("its pod is another one", async () => {
+      const now = (await podsOf(api, 2)).map(({ metadata }) => metadata?.uid);
+      assert.equal(now.length, 1);
+      assert.ok(!before.includes(now[0]), "it is the same");
+    });
+    const live = await api.get(appsDeployments, { namespace, name: "gate-2" }, {}, never);
+    const { annotations } = live?.spec?.template?.metadata ?? {};
+    assert.ok(annotations?.["kubectl.kubernetes.io/restartedAt"], "the mark is gone");
+  });
+
   await t.test("a port that is edited by hand is put back, though no apply can do it", async () => {
     const patch = JSON.stringify([{ op: "replace", path: "/spec/ports/0/port", value: 8041 }]);
     const ports = async () =>
