@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { withBuildLock } from "./build-lock.ts";
 import { type Architecture, extractPackagesFor, ownArchitecture } from "./debian-tool.ts";
-import { openImageStore } from "./image-store.ts";
+import { type ImageStore, requireUserNamespace, withImageStore } from "./image-store.ts";
 
 export interface BaseOptions {
   readonly env: NodeJS.ProcessEnv;
@@ -38,6 +38,9 @@ const programs = [
   "./var/lib/dpkg",
 ];
 
+/** Only root can make them, and a container gets its own. */
+const devices = "./dev/*";
+
 const accounts = {
   passwd: `root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:${user}:${user}:nonroot:/home/nonroot:/sbin/nologin\n`,
   group: `root:x:0:\nnonroot:x:${user}:\n`,
@@ -60,6 +63,7 @@ export async function resolveStandInBase(
   const archive = join(cache, key, "base.tar");
   const build = async () => {
     if (await isFile(archive)) return;
+    await requireUserNamespace();
     report(`image: making a stand-in for the ${architecture} base image from Debian packages, once`);
     const work = await mkdtemp(join(tmpdir(), "krane-image-base-"));
     try {
@@ -102,8 +106,9 @@ async function makeRoot(
   const archive = `${root}.tar`;
   await extractPackagesFor(architecture, packages, baseSuite, archive, signal);
   await mkdir(root);
-  const without = programs.map((path) => `--exclude=${path}`);
-  await run("tar", ["-xf", archive, "-C", root, "--anchored", "--wildcards", ...without], { signal });
+  const without = [devices, ...programs].map((path) => `--exclude=${path}`);
+  const exactly = ["--same-permissions", "--anchored", "--wildcards", ...without];
+  await run("tar", ["-xf", archive, "-C", root, ...exactly], { signal });
   await rm(archive);
   for (const [file, text] of Object.entries(accounts)) await writeFile(join(root, "etc", file), text);
   // The package's own script would write this file, but scripts of packages are not run.
@@ -135,9 +140,11 @@ async function pack(
     'ENTRYPOINT ["/nodejs/bin/node"]',
   ];
   await writeFile(dockerfile, `${lines.join("\n")}\n`);
-  const store = await openImageStore(join(work, "store"), signal);
-  await store.build({ tag: name, dockerfile, context: work, args: platformOf(architecture) });
-  await store.save(name, archive);
+  const build = async (store: ImageStore) => {
+    await store.build({ tag: name, dockerfile, context: work, args: platformOf(architecture) });
+    await store.save(name, archive);
+  };
+  await withImageStore(build, signal);
 }
 
 /** Nothing runs while an image is built, so any machine builds for any architecture. */

@@ -1,8 +1,12 @@
 // Builds container images with buildah, in a folder of its own: no daemon, no registry, nothing of the user's images.
-// Files of all layers are copied (`vfs`), which works on every file system.
+// Files of all layers are copied (`vfs`), which works on every file system. Without root, buildah and mmdebstrap run as root of a
+// user namespace.
 
-import { mkdir, rename, rm } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { tmpdir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { runDebianTool } from "./debian-tool.ts";
 
 export interface ImageBuild {
@@ -19,12 +23,46 @@ export interface ImageStore {
   save(tag: string, archive: string): Promise<void>;
   /** Takes an image from an OCI archive. */
   load(archive: string, tag: string): Promise<void>;
-  /** What `buildah inspect` says. */
-  inspect(tag: string): Promise<unknown>;
 }
 
-export async function openImageStore(dir: string, signal: AbortSignal): Promise<ImageStore> {
-  await mkdir(dir, { recursive: true });
+const run = promisify(execFile);
+const asRootOfNamespace = ["--user", "--map-auto", "--map-root-user"];
+const isRoot = process.getuid?.() === 0;
+
+/** An empty store, until the task is over. */
+export async function withImageStore<T>(
+  task: (store: ImageStore) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  await requireUserNamespace();
+  const dir = await mkdtemp(join(tmpdir(), "krane-images-"));
+  try {
+    return await task(openImageStore(dir, signal));
+  } finally {
+    // A layer has folders that only root may change, or root of the user namespace.
+    if (!isRoot) await run("unshare", [...asRootOfNamespace, "rm", "-rf", "--", dir]);
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+/** Without it, buildah and mmdebstrap fail with messages that do not say what is missing. */
+export async function requireUserNamespace(): Promise<void> {
+  if (isRoot) return;
+  try {
+    await run("unshare", [...asRootOfNamespace, "true"]);
+  } catch (error) {
+    const reason = (error instanceof Error ? error.message : String(error)).trim().split("\n").at(-1);
+    const { username } = userInfo();
+    const range = "100000-165535";
+    const remedy = `apt-get install --yes uidmap && usermod --add-subuids ${range} --add-subgids ${range} ${username}`;
+    throw new Error(
+      `images are built as root, or in a user namespace, which ${username} cannot create (${reason}); run as root: ${remedy}`,
+      { cause: error },
+    );
+  }
+}
+
+function openImageStore(dir: string, signal: AbortSignal): ImageStore {
   const storage = ["--root", join(dir, "root"), "--runroot", join(dir, "run"), "--storage-driver", "vfs"];
   const buildah = (...args: readonly string[]) => runDebianTool("buildah", [...storage, ...args], signal);
   return {
@@ -45,9 +83,6 @@ export async function openImageStore(dir: string, signal: AbortSignal): Promise<
     async load(archive, tag) {
       const id = (await buildah("pull", "--quiet", `oci-archive:${archive}`)).trim();
       await buildah("tag", id, tag);
-    },
-    async inspect(tag) {
-      return JSON.parse(await buildah("inspect", "--type", "image", tag));
     },
   };
 }

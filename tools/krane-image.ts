@@ -1,12 +1,11 @@
 // Builds krane's image from deploy/image/Dockerfile with buildah, on the stand-in base.
 
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Architecture, ownArchitecture } from "./debian-tool.ts";
 import { type BaseOptions, platformOf, resolveStandInBase } from "./image-base.ts";
-import { type ImageStore, openImageStore } from "./image-store.ts";
+import { type ImageStore, withImageStore } from "./image-store.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, "deploy/image");
@@ -52,12 +51,9 @@ export async function withBaseImage<T>(
 ): Promise<T> {
   const { base } = await describeKraneImage();
   const archive = await resolveStandInBase(base, options, signal);
-  const dir = await mkdtemp(join(tmpdir(), "krane-images-"));
-  try {
-    const store = await openImageStore(dir, signal);
+  const withBase = async (store: ImageStore) => {
     await store.load(archive, base);
-    return await task(store);
-  } finally {
-    await rm(dir, { recursive: true, force: true });
-  }
+    return task(store);
+  };
+  return withImageStore(withBase, signal);
 }

@@ -8,7 +8,7 @@ import { basename, dirname, join } from "node:path";
 import { findPostgresBinaries } from "../../../src/server/embedded/binaries.ts";
 import { extractPackages } from "../../../tools/debian-tool.ts";
 import { type BaseOptions, baseSuite, resolveStandInBase } from "../../../tools/image-base.ts";
-import { type ImageBuild, type ImageStore, openImageStore } from "../../../tools/image-store.ts";
+import { type ImageBuild, type ImageStore, withImageStore } from "../../../tools/image-store.ts";
 import { buildKraneImage, describeKraneImage, withBaseImage } from "../../../tools/krane-image.ts";
 import { projectRoot } from "../project-files.ts";
 import { installedVariable } from "./installed-krane.ts";
@@ -134,15 +134,12 @@ async function installedImages(
   nodeDir: string,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const dir = await mkdtemp(join(tmpdir(), "krane-images-"));
   const pause = join(installed, "pause.tar");
-  try {
-    const store = await openImageStore(dir, signal);
+  const build = async (store: ImageStore) => {
     await buildPause(store, nodeDir);
     await store.save(sandboxImage, pause);
-  } finally {
-    await rm(dir, { recursive: true, force: true });
-  }
+  };
+  await withImageStore(build, signal);
   return [pause, join(installed, "krane.tar")];
 }
 
