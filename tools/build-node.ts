@@ -1,5 +1,7 @@
-// `make node`: builds the binaries of a real Kubernetes node and prints their folder.
+// `make node`: builds the binaries of a real Kubernetes node, and Helm, which installs krane there. It prints the folder of the
+// node's binaries.
 
+import { helm, resolveGoTool } from "./go-tool.ts";
 import { resolveNodeBinaries } from "./node-binaries.ts";
 
 const stopping = new AbortController();
@@ -9,6 +11,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 try {
   const report = (line: string) => console.error(line);
   const binaries = await resolveNodeBinaries(process.env, { report }, stopping.signal);
+  const helmBinary = await resolveGoTool(helm, process.env, { report }, stopping.signal);
+  if (helmBinary.kind === "missing") console.error(`helm: ${helmBinary.what}`);
   if (binaries.kind === "ready") {
     console.log(binaries.dir);
   } else {

@@ -30,7 +30,7 @@ try {
     const kubeconfigPath = join(dir, "kubeconfig");
     const options: BoxMainOptions = {
       ...prepared.options,
-      outside: { socket: sockets.path, serverUrl, kubeconfigPath },
+      outside: { socket: sockets.path, serverUrl, kubeconfigPath, helmDir: prepared.helmDir },
     };
     const args = [...process.execArgv, boxMain, JSON.stringify(options)];
     return { file: process.execPath, args, env: process.env };

@@ -23,6 +23,7 @@ export interface BoxMainOptions extends RealNodeOptions {
     /** Where the outside relays from. */
     readonly serverUrl: string;
     readonly kubeconfigPath: string;
+    readonly helmDir: string;
   };
 }
 
@@ -67,9 +68,8 @@ async function serveOutside(
   const text = kubeconfig("admin", { token: cluster.adminToken }, outside.serverUrl, cluster.ca);
   await writeFile(outside.kubeconfigPath, text, { mode: 0o600 });
   console.log(`export KUBECONFIG=${outside.kubeconfigPath}`);
-  report(
-    `cluster: try ${join(cluster.binariesDir, "kubectl")} --kubeconfig ${outside.kubeconfigPath} get nodes`,
-  );
+  console.log(`export PATH=${cluster.binariesDir}:${outside.helmDir}:$PATH`);
+  report("cluster: type these two lines in another shell; they have kubectl and helm");
   report("cluster: pods can use the images of krane and of the tests; there is no registry");
   report("cluster: Ctrl-C takes it away");
 }

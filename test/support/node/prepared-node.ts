@@ -1,14 +1,19 @@
-// What a real node needs before its box starts: binaries and images, or the reason why it cannot be.
+// What a real node and what is installed on it need before its box starts, which has no network: binaries, images, Helm and
+// Cilium's definitions. Or the reason why it cannot be.
 
+import { dirname } from "node:path";
 import { DebianPackagesError } from "../../../tools/debian-tool.ts";
+import { GoCommandError } from "../../../tools/go-command.ts";
+import { helm, resolveGoTool } from "../../../tools/go-tool.ts";
 import { resolveKubeBinaries } from "../../../tools/kube-binaries.ts";
 import { resolveNodeBinaries } from "../../../tools/node-binaries.ts";
+import { loadClusterwideDefinition } from "../cluster/clusterwide-definition.ts";
 import { resolveNodeImages } from "./images.ts";
 import { inspectMachine, installPackages, type Machine } from "./machine.ts";
 import type { RealNodeOptions } from "./real-node.ts";
 
 export type PreparedNode =
-  | { readonly kind: "ready"; readonly options: RealNodeOptions }
+  | { readonly kind: "ready"; readonly options: RealNodeOptions; readonly helmDir: string }
   | {
       readonly kind: "missing";
       /** What is missing and how to get it, on one line. */
@@ -31,13 +36,21 @@ export async function prepareNode(
   if (kube.kind === "missing") return { ...kube, ableMachine: kube.goPresent };
   const node = await resolveNodeBinaries(env, { report }, signal);
   if (node.kind === "missing") return { ...node, ableMachine: node.goPresent };
+  const missing = (what: string): PreparedNode => ({ kind: "missing", what, ableMachine: true });
   try {
+    const helmBinary = await resolveGoTool(helm, env, { report }, signal);
+    if (helmBinary.kind === "missing") return missing(`helm: ${helmBinary.what}`);
+    const definition = await loadClusterwideDefinition();
+    if ("missing" in definition) return missing(definition.missing);
     const images = await resolveNodeImages(node.dir, { env, report }, signal);
-    return { kind: "ready", options: { kubeDir: kube.dir, nodeDir: node.dir, images } };
+    const options = { kubeDir: kube.dir, nodeDir: node.dir, images };
+    return { kind: "ready", options, helmDir: dirname(helmBinary.path) };
   } catch (error) {
-    if (!(error instanceof DebianPackagesError)) throw error;
-    const what = `${error.message}; run \`make image\` once with a network`;
-    return { kind: "missing", what, ableMachine: true };
+    if (error instanceof DebianPackagesError)
+      return missing(`${error.message}; run \`make image\` once with a network`);
+    if (error instanceof GoCommandError && error.isDownloadFailure)
+      return missing("Cilium's Go module could not be downloaded; try again with a network");
+    throw error;
   }
 }
 
