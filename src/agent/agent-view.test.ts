@@ -17,6 +17,7 @@ async function troublesOf(status: MessageInitShape<typeof ControllerStatusSchema
   );
   view.add("deployments", {
     status: () => create(ControllerStatusSchema, { ...status, name: "deployments" }),
+    failures: () => new Map(),
     objects: () => [],
     blockedDeletions: () => [],
     releaseDeletion: () => false,
@@ -87,6 +88,7 @@ function warningsOf(isolation: Isolation, policies: MessageInitShape<typeof Cach
   ];
   view.add("deployments", {
     status: () => create(ControllerStatusSchema, { name: "deployments", caches }),
+    failures: () => new Map(),
     objects: () => [],
     blockedDeletions: () => [],
     releaseDeletion: () => false,

@@ -31,6 +31,7 @@ export type Isolation = Pick<IsolationConfig, "networkPolicy" | "runtimeClass">;
 
 export interface ViewedController extends ControllerInspector {
   status(): ControllerStatus;
+  failures(): ReadonlyMap<string, string>;
 }
 
 export class AgentView implements AgentInspector {

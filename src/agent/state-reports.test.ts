@@ -16,7 +16,8 @@ import { type AgentStateReport, runStateReports } from "./state-reports.ts";
 
 interface World {
   parked: number;
-  failing: number;
+  /** Why pods cannot run, by key. */
+  failing: ReadonlyMap<string, string>;
   /** The keys of the deletions that are held back. */
   blocked: readonly string[];
   stream: StreamStatus_State;
@@ -35,7 +36,7 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
   const clock = new FakeClock();
   const world: World = {
     parked: 0,
-    failing: 0,
+    failing: new Map(),
     blocked: [],
     stream: StreamStatus_State.OPEN,
     cursor: 0n,
@@ -54,11 +55,12 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
       create(ControllerStatusSchema, {
         name: "deployments",
         parked: world.parked,
-        failing: world.failing,
+        failing: world.failing.size,
         blockedDeletions: world.blocked.length,
         stream: { state: world.stream, cursor: world.cursor },
         seals: [{ kind: "apps/ReplicaSet", unknownKey: world.strangers.length }],
       }),
+    failures: () => world.failing,
     objects: () => Array.from({ length: world.parked }, () => create(ObjectStatusSchema)),
     blockedDeletions: () => world.blocked.map((key) => create(BlockedDeletionSchema, { key })),
     releaseDeletion(key) {
@@ -123,10 +125,10 @@ describe("the agent's state", () => {
 
   test("is reported a little later after a recovery, but not while objects flap", async () => {
     const { clock, world, sent, stop } = createAgent();
-    world.failing = 1;
+    world.failing = new Map([["a/b", "1 of 1 pod: ErrImagePull"]]);
     await clock.advance(2_000);
     assert.equal(sent.length, 2);
-    world.failing = 0;
+    world.failing = new Map();
     await clock.advance(6_000);
     assert.equal(sent.length, 2);
     await clock.advance(6_000);
@@ -146,9 +148,30 @@ describe("the agent's state", () => {
   test("is reported soon after pods began to fail", async () => {
     const { clock, world, sent, stop } = createAgent();
     await clock.advance(1_000);
-    world.failing = 1;
+    world.failing = new Map([["a/b", "1 of 1 pod: ErrImagePull"]]);
     await clock.advance(2_000);
     assert.equal(sent.length, 2);
+    await stop();
+  });
+
+  test("is reported soon after pods failed for another reason, within a second", async () => {
+    const { clock, world, sent, stop } = createAgent();
+    world.failing = new Map([["a/b", "1 of 1 pod: Unschedulable"]]);
+    await clock.advance(20_000);
+    const before = sent.length;
+    world.failing = new Map([["a/b", "1 of 1 pod: ErrImagePull"]]);
+    await clock.advance(900);
+    assert.equal(sent.length, before + 1);
+    await stop();
+  });
+
+  test("is reported at most every other second while there is news all the time", async () => {
+    const { clock, world, sent, stop } = createAgent();
+    for (let second = 0; second < 60; second += 1) {
+      world.cursor += 1n;
+      await clock.advance(1_000);
+    }
+    assert.ok(sent.length >= 25 && sent.length <= 34, `${sent.length} reports`);
     await stop();
   });
 
@@ -217,6 +240,7 @@ describe("the agent's state", () => {
     const other = create(ObjectStatusSchema, { controller: "sentinels" });
     view.add("sentinels", {
       status: () => create(ControllerStatusSchema, { name: "sentinels", parked: 1 }),
+      failures: () => new Map(),
       objects: () => [other],
       blockedDeletions: () => [],
       releaseDeletion: () => false,

@@ -31,7 +31,11 @@ export interface StateReportsDeps {
 
 const everyMs = 30_000;
 // How often the agent looks for news. All news of one interval goes into one report.
-const lookEveryMs = 2_000;
+const lookEveryMs = 500;
+// News is reported at once. While there is news all the time, it is reported every two seconds after the first four reports.
+const spacingMs = 2_000;
+const aheadMsMax = 3 * spacingMs;
+const retryMs = 2_000;
 // Recovery is reported a little later, because a crash-looping container looks healthy between two crashes.
 const recoveredMs = 10_000;
 // The status has the full counts; the lists only show examples.
@@ -42,16 +46,19 @@ const adoptableMax = 1_000;
 export async function runStateReports(deps: StateReportsDeps, signal: AbortSignal): Promise<void> {
   const { log, view, clock } = deps;
   const component = "agent state";
-  let delivered: readonly ControllerStatus[] = [];
+  let delivered: Sight = { controllers: [], failures: [] };
   let failures = 0;
+  let spacedUntilMs = 0;
   while (!signal.aborted) {
     const state = view.status();
+    const seen = { controllers: state.controllers, failures: failuresOf(view) };
     const startedMs = clock.nowMs();
+    spacedUntilMs = Math.max(spacedUntilMs, startedMs) + spacingMs;
     const sent = () => ({ component, operation: "report", durationMs: clock.nowMs() - startedMs });
     try {
       const response = await deps.send(stateReport(view, state), signal);
       log.event("reported", { ...sent(), outcome: "update" });
-      delivered = state.controllers;
+      delivered = seen;
       failures = 0;
       for (const released of response?.releasedDeletions ?? []) release(released, deps);
       adopt(response?.adoptions ?? [], deps);
@@ -60,7 +67,9 @@ export async function runStateReports(deps: StateReportsDeps, signal: AbortSigna
       log.event("reported", { ...sent(), outcome: "failed", error });
       failures += 1;
     }
-    await untilDue({ delivered, failures }, deps, signal).catch(() => undefined);
+    await untilDue({ delivered, failures, soonestMs: spacedUntilMs - aheadMsMax }, deps, signal).catch(
+      () => undefined,
+    );
   }
 }
 
@@ -120,41 +129,71 @@ function adopt(objects: readonly AdoptObjectRequest[], { view, log }: StateRepor
   }
 }
 
+/** What news is found in. */
+interface Sight {
+  readonly controllers: readonly ControllerStatus[];
+  /** Why pods cannot run, by key, for each controller. */
+  readonly failures: readonly ReadonlyMap<string, string>[];
+}
+
+function failuresOf({ controllers }: AgentView): Sight["failures"] {
+  return [...controllers.values()].map((controller) => controller.failures());
+}
+
 interface ReportHistory {
-  /** The state in the last report that was delivered. */
-  readonly delivered: readonly ControllerStatus[];
+  /** What was seen at the last report that was delivered. */
+  readonly delivered: Sight;
   /** Consecutive failed reports. */
   readonly failures: number;
+  /** When news may be reported again. */
+  readonly soonestMs: number;
 }
 
 async function untilDue(
-  { delivered, failures }: ReportHistory,
+  { delivered, failures, soonestMs }: ReportHistory,
   { clock, view }: StateReportsDeps,
   signal: AbortSignal,
 ): Promise<void> {
   // Back off, so that an unavailable control plane does not get a call from every agent every two seconds.
-  const soonestMs = lookEveryMs * 2 ** failures;
+  const retryAfterMs = failures === 0 ? 0 : retryMs * 2 ** failures;
   let before = delivered;
   let isDue = false;
   for (let waitedMs = 0; waitedMs < everyMs; waitedMs += lookEveryMs) {
     await sleep(clock, lookEveryMs, signal);
-    const now = view.controllerStatuses();
-    const isRecovered = waitedMs >= recoveredMs && countTroubled(now) < countTroubled(delivered);
-    const isSettled = settledVersions(now) !== settledVersions(delivered);
-    const isAdopted = waitedMs >= recoveredMs && countStrangers(now) < countStrangers(delivered);
-    isDue ||= isRecovered || isSettled || isAdopted || isNews(before, now);
-    if (isDue && waitedMs + lookEveryMs >= soonestMs) return;
+    const now = { controllers: view.controllerStatuses(), failures: failuresOf(view) };
+    isDue ||= isSlowNews(delivered.controllers, now.controllers, waitedMs) || isNews(before, now);
+    if (isDue && waitedMs + lookEveryMs >= retryAfterMs && clock.nowMs() >= soonestMs) return;
     before = now;
   }
 }
 
-/** More objects in trouble than before, a repair, or a stream that connected or disconnected. */
-function isNews(before: readonly ControllerStatus[], now: readonly ControllerStatus[]): boolean {
+/** A settled version, or after a while less trouble or fewer strangers than in the last report. */
+function isSlowNews(
+  delivered: readonly ControllerStatus[],
+  now: readonly ControllerStatus[],
+  waitedMs: number,
+): boolean {
+  const isLess =
+    countTroubled(now) < countTroubled(delivered) || countStrangers(now) < countStrangers(delivered);
+  return settledVersions(now) !== settledVersions(delivered) || (waitedMs >= recoveredMs && isLess);
+}
+
+/** More objects in trouble than before, pods that cannot run for another reason, a repair, or a stream that connected or disconnected. */
+function isNews(before: Sight, now: Sight): boolean {
   return (
-    countTroubled(now) > countTroubled(before) ||
-    lastRepairs(now) !== lastRepairs(before) ||
-    streamStates(now) !== streamStates(before)
+    countTroubled(now.controllers) > countTroubled(before.controllers) ||
+    now.failures.some((failures, index) => hasOther(before.failures[index], failures)) ||
+    lastRepairs(now.controllers) !== lastRepairs(before.controllers) ||
+    streamStates(now.controllers) !== streamStates(before.controllers)
   );
+}
+
+/** Both are the same map if nothing changed. */
+function hasOther(
+  before: ReadonlyMap<string, string> | undefined,
+  now: ReadonlyMap<string, string>,
+): boolean {
+  return before !== now && [...now].some(([key, reason]) => reason !== before?.get(key));
 }
 
 function countTroubled(controllers: readonly ControllerStatus[]): number {

@@ -105,6 +105,7 @@ export class Controller<
   private readonly events: EventRecorder;
   private readonly repairs: LastRepairs;
   private readonly objectCount = new Remembered<number>();
+  private readonly failing = new Remembered<ReadonlyMap<string, string>>();
   private readonly stopping = new AbortController();
   private lastResync: ResyncResult | undefined;
   private running: Promise<unknown> | undefined;
@@ -268,12 +269,16 @@ export class Controller<
       retrying: statuses.countOf("retrying"),
       conflicts: statuses.countOf("conflict"),
       blocked: guard.blockedCount,
-      failing: definition.failing().size,
+      failing: this.failures().size,
       seals: this.seals.counts(),
       sealKeyId: this.deps.seal.keyId,
       originalPods: definition.originalPods?.() ?? 0,
       repairs: this.repairs.list(),
     });
+  }
+
+  failures(): ReadonlyMap<string, string> {
+    return this.failing.at(revisionOf(this.known()), () => this.definition.failing());
   }
 
   liveObject(key: string): WatchedObject | undefined {

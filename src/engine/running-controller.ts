@@ -61,6 +61,8 @@ export interface KindController<State extends DescMessage = DescMessage, Seen = 
   readonly desired: Pick<DesiredStore<Spec>, "get">;
   /** The observed objects, and their changes. */
   readonly seen: SeenObjects<Seen>;
+  /** Why pods cannot run, by key. The same map until something changes. */
+  failures(): ReadonlyMap<string, string>;
   /** See `ControllerDefinition.liveObject`. */
   liveObject(key: string): WatchedObject | undefined;
   /** Whether any pod may be the original's, whether or not desired state names its owner. */

@@ -178,7 +178,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     return { ready: counts?.ready ?? 0, total: counts?.wanted ?? 0 };
   }
 
-  /** Called every two seconds, so it reads only the objects that something is wrong with. */
+  /** Called after every change, twice a second at most, so it reads only the objects that something is wrong with. */
   failing(): ReadonlyMap<string, string> {
     const failing = new Map<string, string>();
     const { replicaSets, pods } = this;
