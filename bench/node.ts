@@ -30,7 +30,7 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
   }
 }
 
-function report({ krane, raw, agent }: NodeFigures): readonly string[] {
+function report({ krane, raw, states, agent }: NodeFigures): readonly string[] {
   const kraneMs = krane.map(({ answered }) => answered);
   const rawMs = raw.map(({ answered }) => answered);
   const own = krane.map((journey) => {
@@ -41,6 +41,8 @@ function report({ krane, raw, agent }: NodeFigures): readonly string[] {
     `order to first HTTP answer: krane ${spread(kraneMs)}, raw ${spread(rawMs)}, ratio of p50 ${ratio(median(kraneMs), median(rawMs))}`,
     ...steps.map(({ name, what }) => `  ${what}: ${besides(name, krane, raw)}`),
     `krane's own share (order to applied, Ready to reported): ${spread(own)}, ${((100 * median(own)) / median(krane.map(({ reported }) => reported))).toFixed(0)} % of order to reported`,
+    "state at the API server to `krane why`:",
+    ...states.map(({ name, delaysMs }) => `  ${name}: ${range(delaysMs)}, ${delaysMs.length} times`),
     `container start to started: ${spread(agent.startMs)}`,
     `memory of the agent's container: ${megabytes(agent.anonymousBytes)} MB of its own, ${megabytes(agent.chargedBytes)} MB with the files that it read`,
     `${krane.length} orders each, one after the other, taking turns; ${agent.startMs.length} starts of the agent`,
@@ -61,6 +63,11 @@ async function reportImage(path: string): Promise<string> {
 
 function spread(values: readonly number[]): string {
   return `p50 ${median(values).toFixed(0)} ms, p99 ${percentile(values, 99).toFixed(0)} ms`;
+}
+
+/** For a few values. */
+function range(values: readonly number[]): string {
+  return `p50 ${median(values).toFixed(0)} ms, longest ${Math.max(...values).toFixed(0)} ms`;
 }
 
 function megabytes(bytes: number): string {

@@ -4,10 +4,12 @@ import { clusterVariable } from "../../test/support/cluster-under-test.ts";
 import { equipNode } from "../../test/support/node/equipped-node.ts";
 import { installedKrane } from "../../test/support/node/installed-krane.ts";
 import { type RealNodeOptions, startRealNode } from "../../test/support/node/real-node.ts";
+import { openAdmin } from "./admin-call.ts";
 import { measureAgent } from "./agent-container.ts";
 import { watchCluster } from "./cluster-watch.ts";
 import type { Journey, NodeFigures } from "./figures.ts";
 import { openOrders } from "./orders.ts";
+import { measureStates } from "./states.ts";
 
 const warmUps = 2;
 const rounds = Number(process.env["KRANE_BENCH_ORDERS"] ?? 30);
@@ -19,7 +21,8 @@ process.env[clusterVariable] = await equipNode(cluster);
 
 const krane = await installedKrane();
 const watch = await watchCluster(krane.cluster, ending.signal);
-const orders = await openOrders(krane, watch);
+const call = await openAdmin(krane);
+const orders = await openOrders(krane, watch, call);
 const journeys: { krane: Journey[]; raw: Journey[] } = { krane: [], raw: [] };
 for (let round = -warmUps; round < rounds; round += 1) {
   for (const side of ["krane", "raw"] as const) {
@@ -27,6 +30,7 @@ for (let round = -warmUps; round < rounds; round += 1) {
     if (round >= 0) journeys[side].push(journey);
   }
 }
-const figures: NodeFigures = { ...journeys, agent: await measureAgent(krane, watch) };
+const states = await measureStates(krane, watch, call, rounds);
+const figures: NodeFigures = { ...journeys, states, agent: await measureAgent(krane, watch) };
 await writeFile(resultPath, JSON.stringify(figures));
 process.exit(0);

@@ -19,7 +19,14 @@ export interface Journey {
 export interface NodeFigures {
   readonly krane: readonly Journey[];
   readonly raw: readonly Journey[];
+  readonly states: readonly StateDelays[];
   readonly agent: AgentFigures;
+}
+
+export interface StateDelays {
+  readonly name: string;
+  /** From the event in which the API server shows the state until `krane why` names it. */
+  readonly delaysMs: readonly number[];
 }
 
 export interface AgentFigures {

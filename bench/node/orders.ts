@@ -1,12 +1,12 @@
 // Orders a deployment of one pod, follows it until its program answers and the control plane has it as running, and removes
 // it again.
-import { Agent, request } from "node:http";
+import { request } from "node:http";
 import { text } from "node:stream/consumers";
-import { setTimeout as delay } from "node:timers/promises";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { InstalledKrane } from "../../test/support/node/installed-krane.ts";
 import { applyAndWait, removeTenant, type Tenant } from "../../test/support/node/tenants.ts";
+import { type AdminCall, refOf, region, until } from "./admin-call.ts";
 import type { ClusterWatch } from "./cluster-watch.ts";
 import type { Journey } from "./figures.ts";
 
@@ -18,9 +18,6 @@ export interface Orders {
 }
 
 const namespace = "bench";
-const region = "local.dev";
-const pollEveryMs = 5;
-const adminPath = "/krane.admin.v1.AdminService";
 const template: Tenant = {
   id: "template",
   namespace,
@@ -39,17 +36,19 @@ interface ShownObject {
 }
 
 /** A deployment from a document is the template of all others. */
-export async function openOrders(krane: InstalledKrane, watch: ClusterWatch): Promise<Orders> {
-  const call = await openAdmin(krane);
+export async function openOrders(
+  krane: InstalledKrane,
+  watch: ClusterWatch,
+  call: AdminCall,
+): Promise<Orders> {
   await applyAndWait(krane, template);
-  const ref = (id: string) => ({ ref: { region, kind: "OBJECT_KIND_DEPLOYMENT", id } });
-  const { object } = await call<ShownObject>("GetObject", ref("d_template"));
+  const { object } = await call<ShownObject>("GetObject", refOf("d_template"));
   const kubectl = ["-n", namespace, "get", "replicaset", "template", "-o", "json"];
   const replicaSet = JSON.parse(await krane.cluster.kubectl(kubectl)) as ReplicaSet;
   await removeTenant(krane, template);
 
   async function isReported(id: string): Promise<boolean> {
-    const shown = await call<ShownObject>("GetObject", ref(id));
+    const shown = await call<ShownObject>("GetObject", refOf(id));
     return shown.object.deployment?.instances?.some(({ status }) => status === "STATUS_RUNNING") ?? false;
   }
   return {
@@ -57,7 +56,7 @@ export async function openOrders(krane: InstalledKrane, watch: ClusterWatch): Pr
       const spec = { ...object.spec.deployment, deploymentId: `d_${id}`, k8sName: id };
       const order = () => call("ApplyObject", { region, spec: { deployment: spec } });
       const journey = await follow(id, watch, order, () => isReported(`d_${id}`));
-      await removed(id, watch, () => call("DeleteObject", ref(`d_${id}`)));
+      await removed(id, watch, () => call("DeleteObject", refOf(`d_${id}`)));
       return journey;
     },
     async raw(id) {
@@ -135,12 +134,6 @@ async function removed(id: string, watch: ClusterWatch, order: () => Promise<unk
   await gone;
 }
 
-/** When it first succeeded. */
-async function until(isSo: () => Promise<boolean>): Promise<number> {
-  while (!(await isSo())) await delay(pollEveryMs);
-  return performance.now();
-}
-
 /** The body of the answer; nothing while there is none. */
 function get(url: string): Promise<string | undefined> {
   return new Promise((resolve) => {
@@ -151,30 +144,4 @@ function get(url: string): Promise<string | undefined> {
     outgoing.on("error", () => resolve(undefined));
     outgoing.end();
   });
-}
-
-type Call = <T>(method: string, body: unknown) => Promise<T>;
-
-/** Calls of the admin API over one kept connection, with the context that the command line uses. */
-async function openAdmin({ type }: InstalledKrane): Promise<Call> {
-  const config = await type("cat ~/.config/krane/config.toml");
-  const server = /^server = "(.*)"$/m.exec(config)?.[1] ?? "";
-  const token = (await type("cat ~/.config/krane/admin-token")).trim();
-  const agent = new Agent({ keepAlive: true });
-  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  return <T>(method: string, body: unknown) =>
-    new Promise<T>((resolve, reject) => {
-      const outgoing = request(
-        `${server}${adminPath}/${method}`,
-        { method: "POST", agent, headers },
-        (incoming) => {
-          text(incoming).then((got) => {
-            if (incoming.statusCode === 200) resolve(JSON.parse(got) as T);
-            else reject(new Error(`${method}: ${got}`));
-          }, reject);
-        },
-      );
-      outgoing.on("error", reject);
-      outgoing.end(JSON.stringify(body));
-    });
 }
