@@ -4,14 +4,15 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { access, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { networkInterfaces, tmpdir } from "node:os";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { eventually } from "../eventually.ts";
 import { descendants, stillAlive } from "../process-table.ts";
 import { runInBox } from "./box.ts";
+import { cgroupsOf, exists, traces } from "./box-traces.ts";
 import { inspectMachine } from "./machine.ts";
 
 const machine = await inspectMachine();
@@ -37,32 +38,6 @@ async function temporaryFolder(t: TestContext): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "krane-box-test-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   return dir;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
-}
-
-/** Those of the boxes with these names; another test run may have one too. */
-async function cgroupsOf(boxes: readonly string[]): Promise<readonly string[]> {
-  const root = "/sys/fs/cgroup";
-  const folders = [root, ...(await readdir(root)).map((name) => join(root, name))];
-  const names = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])));
-  return names.flat().filter((name) => boxes.includes(name));
-}
-
-/** Everything on the machine that a box might leave. */
-async function traces(parent: string) {
-  return {
-    folders: (await readdir(parent)).filter((name) => name.startsWith("krane-node-")),
-    interfaces: Object.keys(networkInterfaces()).sort(),
-    mounts: (await readFile("/proc/self/mounts", "utf8")).split("\n").filter((line) => line.includes(parent)),
-    overcommit: await readFile("/proc/sys/vm/overcommit_memory", "utf8"),
-    written: await exists("/var/lib/krane-box-was-here"),
-  };
 }
 
 /** A process that runs the busy program in a box whose folder is in `dir`. */
