@@ -2,9 +2,10 @@
 // Requests are fully validated before the storage is accessed.
 import { toBinary } from "@bufbuild/protobuf";
 import type { Clock } from "../concurrency/clock.ts";
-import { Binding, type Encrypted, EncryptedSchema } from "../gen/vault/v1/object_pb.ts";
+import { Binding, EncryptedSchema } from "../gen/vault/v1/object_pb.ts";
 import type { DataKey, WriteFormat } from "./data-key.ts";
-import { type Bound, open, parseExactly, seal, unbound } from "./envelope.ts";
+import { type Bound, open, parseEnvelope, seal, unbound } from "./envelope.ts";
+import type { Envelope } from "./envelope-bytes.ts";
 import { checkContext, checkKeyring, isDataKeyId } from "./identifiers.ts";
 import { Keyrings, type KeyringsDeps, type KeyringsOptions } from "./keyrings.ts";
 import type { EncryptedValue, OpenVault } from "./vault.ts";
@@ -67,8 +68,13 @@ export function createEmbeddedVault(options: EmbeddedVaultOptions, deps: Embedde
       checkKeyring(keyring);
       checkItems(items);
       const opened = new Map<string, string>();
+      let dataKey: DataKey | undefined;
       for (const [name, encrypted] of items) {
-        const plaintext = await decrypt(keyring, encrypted, name, signal);
+        const message = parseEncrypted(encrypted);
+        // Most values of a keyring have the same key.
+        if (message !== undefined && dataKey?.id !== message.encryptionKeyId)
+          dataKey = await keyrings.byId(keyring, message.encryptionKeyId, signal);
+        const plaintext = message && dataKey && openValue(message, dataKey, keyring, name);
         if (plaintext === undefined) throw undecryptable(name);
         opened.set(name, plaintext);
       }
@@ -112,7 +118,7 @@ function sealValue(
 }
 
 function openValue(
-  message: Encrypted,
+  message: Envelope,
   dataKey: DataKey,
   keyring: string,
   context: string | undefined,
@@ -138,12 +144,12 @@ function boundOf(
   return { binding, parts: ["value", keyring, keyId, context] };
 }
 
-function parseEncrypted(encrypted: string): Encrypted | undefined {
+function parseEncrypted(encrypted: string): Envelope | undefined {
   if (encrypted === "" || encrypted.length > encryptedCharsMax) return undefined;
   const bytes = Buffer.from(encrypted, "base64");
   // Node skips characters that are not base64, so altered texts would open too.
   if (bytes.toString("base64") !== encrypted) return undefined;
-  const message = parseExactly(EncryptedSchema, bytes);
+  const message = parseEnvelope(bytes);
   return message !== undefined && isDataKeyId(message.encryptionKeyId) ? message : undefined;
 }
 

@@ -10,6 +10,7 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { Algorithm, Binding, type Encrypted, EncryptedSchema } from "../gen/vault/v1/object_pb.ts";
+import { type Envelope, readEnvelope } from "./envelope-bytes.ts";
 
 const cipher = "aes-256-gcm";
 const nonceBytes = 12;
@@ -51,7 +52,7 @@ export function seal(plaintext: Uint8Array, by: SealedBy, bound: Bound, wallMs: 
 }
 
 /** The plaintext; undefined if anything about the ciphertext is wrong. */
-export function open(encrypted: Encrypted, key: KeyObject, bound: Bound): Buffer | undefined {
+export function open(encrypted: Envelope, key: KeyObject, bound: Bound): Buffer | undefined {
   const { algorithm, nonce, ciphertext, time } = encrypted;
   if (algorithm !== Algorithm.AES_256_GCM || encrypted.binding !== bound.binding) return undefined;
   if (nonce.length !== nonceBytes || ciphertext.length < tagBytes) return undefined;
@@ -66,6 +67,11 @@ export function open(encrypted: Encrypted, key: KeyObject, bound: Bound): Buffer
     return undefined;
   }
   return unproven;
+}
+
+/** The envelope if these bytes are exactly its encoding. */
+export function parseEnvelope(bytes: Buffer): Envelope | undefined {
+  return readEnvelope(bytes) ?? parseExactly(EncryptedSchema, bytes);
 }
 
 /** The message if these bytes are exactly its encoding: no unknown field, no other order, nothing twice. */
@@ -85,13 +91,18 @@ function additionalData({ binding, parts }: Bound, time: bigint): Buffer {
   return joined([bindingVersion, String(binding), String(time), ...parts]);
 }
 
+/** A UTF-16 code unit takes at most this many bytes of UTF-8. */
+const bytesPerUnitMax = 3;
+
 function joined(parts: readonly string[]): Buffer {
-  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + 4 + Buffer.byteLength(part), 0));
+  let bytesMax = 0;
+  for (const part of parts) bytesMax += 4 + part.length * bytesPerUnitMax;
+  const bytes = Buffer.allocUnsafe(bytesMax);
   let at = 0;
   for (const part of parts) {
     const length = bytes.write(part, at + 4, "utf8");
     bytes.writeUInt32BE(length, at);
     at += 4 + length;
   }
-  return bytes;
+  return bytes.subarray(0, at);
 }
