@@ -67,8 +67,22 @@ test("a report that comes alone is sent at once, and those that follow it are ga
   await plane.clock.advance(1);
   assert.deepEqual(await following, ["stored", "stored", "stored"]);
   assert.deepEqual(plane.calls, [["a"], ["b", "c", "d"]]);
-  await plane.clock.advance(25);
+  await plane.clock.advance(75);
   assert.equal(await plane.send("e"), "stored");
+});
+
+test("after a call with several, the next ones are gathered for longer, and after a pause one is sent at once", async () => {
+  const plane = new Plane();
+  await plane.sendAll("a", "b", "c", "d", "e");
+  const following = plane.sendAll("f", "g");
+  await plane.clock.advance(99);
+  assert.equal(plane.calls.length, 1);
+  await plane.clock.advance(1);
+  assert.deepEqual(await following, ["stored", "stored"]);
+  await plane.clock.advance(50);
+  // The last call had two.
+  assert.equal(await plane.send("h"), "stored");
+  assert.deepEqual(plane.calls.slice(1), [["f", "g"], ["h"]]);
 });
 
 test("a full call does not wait", async () => {

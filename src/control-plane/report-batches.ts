@@ -1,6 +1,7 @@
 // Sends the reports of a controller, several in one call while there are many.
 //
 // - A report that comes alone is sent at once, by itself. The next ones are gathered for a moment, or until a call is full.
+//   The more the last call had, the longer they are gathered: in a flood, calls are what costs.
 // - Each report succeeds or fails on its own. A call that fails, or takes too long, perhaps because of what is in it is
 //   repeated with each report by itself, so that one bad report takes no other with it.
 // - A server without calls for several reports gets each by itself.
@@ -35,8 +36,9 @@ interface Waiting<R> extends OrderedReport<R> {
 /** How many reports wait at most for one call. */
 export const reportsPerCall = 32;
 const callsMax = 8;
-// A report waits no longer than this for others.
+// A report waits for others this long for each report in the last call, and no longer than the maximum.
 const gatherMs = 25;
+const gatherMsMax = 100;
 // Shorter than the deadline of a report that is sent by itself: one that hangs must not hold up the others for as long.
 const patienceMs = 2_000;
 
@@ -45,6 +47,7 @@ export class ReportBatches<R> {
   private waiting: Waiting<R>[] = [];
   private calls = 0;
   private lastCallMs = Number.NEGATIVE_INFINITY;
+  private lastCallSize = 1;
   private timer: Timer | undefined;
   private isDue = false;
   /** The connection whose server has no calls for several reports. */
@@ -91,7 +94,7 @@ export class ReportBatches<R> {
   private next(): void {
     const { clock } = this.deps;
     while (this.waiting.length > 0 && this.calls < callsMax) {
-      const waitMs = this.lastCallMs + gatherMs - clock.nowMs();
+      const waitMs = this.lastCallMs + Math.min(gatherMs * this.lastCallSize, gatherMsMax) - clock.nowMs();
       const mayGather = this.hasCalls && this.waiting[0]?.isAlone === false;
       if (waitMs > 0 && mayGather && this.waiting.length < reportsPerCall) {
         this.timer ??= clock.setTimer(waitMs, () => {
@@ -103,7 +106,9 @@ export class ReportBatches<R> {
       this.cancelTimer();
       this.lastCallMs = clock.nowMs();
       this.calls += 1;
-      void this.deliver(this.take()).finally(() => {
+      const reports = this.take();
+      this.lastCallSize = reports.length;
+      void this.deliver(reports).finally(() => {
         this.calls -= 1;
         this.next();
       });

@@ -46,10 +46,12 @@ export function parseHealthcheck(bytes: Uint8Array | undefined, refuse: Refuse):
   };
 }
 
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
 /** Undefined, which is not a JSON value, if the bytes are not JSON. */
 function parseJson(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    return JSON.parse(utf8.decode(bytes));
   } catch {
     return undefined;
   }

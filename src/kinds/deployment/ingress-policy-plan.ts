@@ -58,17 +58,17 @@ export class IngressPolicies {
   awaitSteps(spec: DeploymentSpec): readonly Extract<PlanStep, { kind: "await" }>[] {
     const { policies, mode } = this.deps;
     if (policies.isMissing && mode === "best-effort") return [];
+    const ref = refOf(spec);
     // The policy in the cache may have been deleted, if no watch is open or it has just left the watch.
     const confirm = async (signal: AbortSignal) => {
-      await policies.refresh(refOf(spec), signal);
-      return this.isReady(spec);
+      await policies.refresh(ref, signal);
+      return this.isReady(spec, ref);
     };
-    const step = { kind: "await", key: policyKey(spec), isReady: this.isReady(spec) } as const;
-    return [policies.isShown(objectKey(refOf(spec))) ? step : { ...step, confirm }];
+    const step = { kind: "await", key: policyKey(spec), isReady: this.isReady(spec, ref) } as const;
+    return [policies.isShown(objectKey(ref)) ? step : { ...step, confirm }];
   }
 
-  private isReady(spec: DeploymentSpec): boolean {
-    const ref = refOf(spec);
+  private isReady(spec: DeploymentSpec, ref: PolicyRef): boolean {
     const entry = this.deps.policies.get(objectKey(ref));
     return (
       entry !== undefined &&
@@ -179,7 +179,12 @@ export class IngressPolicies {
   }
 }
 
-function refOf({ namespace, environmentId }: EnvironmentRef): { namespace: string; name: string } {
+interface PolicyRef {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+function refOf({ namespace, environmentId }: EnvironmentRef): PolicyRef {
   return { namespace, name: ingressPolicyName(environmentId) };
 }
 
