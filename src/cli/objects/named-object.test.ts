@@ -18,7 +18,7 @@ ${more}`;
 
 const documents = [
   "apiVersion: krane/v1\nkind: Environment\nid: env_demo\nworkspace: ws_demo\nproject: proj_demo\n",
-  document("App", "app_web", "web", "replicas: 2\n"),
+  document("App", "app_web", "web", "replicas: 2\nexpose: cluster\n"),
   document("Deployment", "d_job", "job"),
   document("App", "app_twin", "twin"),
   document("Deployment", "d_twin", "twin"),

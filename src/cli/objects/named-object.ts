@@ -65,7 +65,10 @@ interface Match {
   readonly id: string;
 }
 
-/** Those with that id; if there are none, those that are called `namespace/name` or `name`. */
+/**
+ * Those with that id; if there are none, those that are called `namespace/name` or `name`. An app comes before its route, which
+ * has the same name.
+ */
 async function objectsNamed(admin: Admin, wanted: string): Promise<readonly Match[]> {
   const [objects, apps, environments] = await Promise.all([
     listObjects(admin),
@@ -76,13 +79,16 @@ async function objectsNamed(admin: Admin, wanted: string): Promise<readonly Matc
     ...apps.map((app) => ({ kind: "app" as const, id: idOf(app), name: nameOf(app) })),
     ...objects.flatMap((object) => {
       const kind = object.ref && namedKindOf(object.ref.kind);
-      return kind === undefined ? [] : [{ kind, id: object.ref?.id ?? "", name: nameInCluster(object) }];
+      const { ref, appId } = object;
+      return kind === undefined ? [] : [{ kind, id: ref?.id ?? "", name: nameInCluster(object), appId }];
     }),
     ...environments.map(({ id }) => ({ kind: "environment" as const, id, name: id })),
   ];
   const byId = all.filter(({ id }) => id === wanted);
   if (byId.length > 0) return byId;
-  return all.filter(({ name }) => name === wanted || name.endsWith(`/${wanted}`));
+  const called = all.filter(({ name }) => name === wanted || name.endsWith(`/${wanted}`));
+  const namedApps = called.flatMap(({ kind, id }) => (kind === "app" ? [id] : []));
+  return called.filter((each) => !("appId" in each && namedApps.includes(each.appId)));
 }
 
 /** An older control plane does not have every kind. */
