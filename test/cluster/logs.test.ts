@@ -50,7 +50,7 @@ enabled = true`);
   t.after(() => granted.remove());
   const allowed = await logs();
   // Nobody answers for the kubelet of a node that is kwok's: the right is there, and the log is not.
-  assert.equal(allowed.code, 0, allowed.stderr);
-  assert.match(allowed.stderr, /the log cannot be read: logs of pod acme\/web-\w+: [45]\d\d/);
+  assert.equal(allowed.code, 1, allowed.stderr);
+  assert.match(allowed.stderr, /pod web-\w+: the log cannot be read: logs of pod acme\/web-\w+: [45]\d\d/);
   assert.doesNotMatch(allowed.stderr, /agent\.logs\.enabled/);
 });

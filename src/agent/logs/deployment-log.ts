@@ -50,6 +50,8 @@ export async function readDeploymentLog(
 class DeploymentLog {
   /** Set when a pod's log ends the whole request. */
   end: End | undefined;
+  /** Why the log of a pod was not read. The others are read nevertheless. */
+  private flaw: End | undefined;
   private readonly request: LogRequest;
   private readonly deps: DeploymentLogDeps;
   private readonly stop: (reason: unknown) => void;
@@ -83,7 +85,7 @@ class DeploymentLog {
     }
     await Promise.all(this.tails);
     signal.throwIfAborted();
-    return this.end ?? {};
+    return this.end ?? this.flaw ?? {};
   }
 
   /** Resolves when nothing runs. */
@@ -131,9 +133,7 @@ class DeploymentLog {
     const tail = new PodTail({ name, namespace, uid, isNew: !isFirst }, this.request, this.deps);
     const running: Promise<void> = tail
       .run(signal)
-      .then((end) => {
-        if (end !== undefined) this.finish(end);
-      })
+      .then((end) => (end?.reason === Reason.FAILED ? this.noteFlaw(end, signal) : this.finish(end)))
       .finally(() => this.tails.delete(running));
     // Awaited at the end; until then a failure must not count as unhandled.
     running.catch((error: unknown) => this.stop(error));
@@ -147,7 +147,15 @@ class DeploymentLog {
     this.end = { reason: Reason.NOT_OURS, message: `pod ${name} is ${text}` };
   }
 
-  private finish(end: End): void {
+  /** The last one ends the request, those before are notes: so each is told once. */
+  private async noteFlaw(flaw: End, signal: AbortSignal): Promise<void> {
+    const { message } = this.flaw ?? {};
+    this.flaw = flaw;
+    if (message !== undefined) await this.note("", message, signal);
+  }
+
+  private finish(end: End | undefined): void {
+    if (end === undefined) return;
     this.end ??= end;
     this.stop(new Error("the log of a pod ended the request"));
   }

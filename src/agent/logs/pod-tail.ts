@@ -58,7 +58,7 @@ export class PodTail {
     this.lastNs = request.positions.find(({ podName }) => podName === pod.name)?.timeNs;
   }
 
-  /** The end of the whole request if it cannot go on because of this pod. */
+  /** The end of the whole request if it cannot go on because of this pod, or with FAILED, why the log was not read to its end. */
   async run(signal: AbortSignal): Promise<End | undefined> {
     for (;;) {
       const end = await this.readOnce(signal);
@@ -75,15 +75,22 @@ export class PodTail {
   private async readOnce(signal: AbortSignal): Promise<End | undefined> {
     try {
       const log = await openPodLog(this.deps.transport, this.pod, this.options(), signal);
-      await this.readLines(log, signal);
-      return undefined;
+      if ((await this.readLines(log, signal)) || this.request.follow) return undefined;
+      return await this.failed("the pod is gone", signal);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof KubeApiError)) throw error;
       if (isForbidden(error)) return forbidden;
-      await this.note(`the log cannot be read: ${scrub(error.message, reasonCharsMax)}`, signal);
-      return undefined;
+      return await this.failed(scrub(error.message, reasonCharsMax), signal);
     }
+  }
+
+  /** A log that is followed is opened again. */
+  private async failed(reason: string, signal: AbortSignal): Promise<End | undefined> {
+    const text = `the log cannot be read: ${reason}`;
+    if (!this.request.follow) return { reason: Reason.FAILED, message: `pod ${this.pod.name}: ${text}` };
+    await this.note(text, signal);
+    return undefined;
   }
 
   private options(): PodLogOptions {
@@ -103,17 +110,19 @@ export class PodTail {
     };
   }
 
-  private async readLines(log: AsyncIterable<Buffer>, signal: AbortSignal): Promise<void> {
+  /** Returns false if it is the log of another pod. */
+  private async readLines(log: AsyncIterable<Buffer>, signal: AbortSignal): Promise<boolean> {
     const lines = new LogLines();
     const knownNs = this.lastNs ?? -1n;
     let isProven = false;
     for await (const chunk of log) {
-      if (!isProven && !(await this.isThere(signal))) return;
+      if (!isProven && !(await this.isThere(signal))) return false;
       isProven = true;
       for (const line of lines.push(chunk)) await this.add(line, knownNs, signal);
     }
     const rest = lines.rest();
     if (rest !== undefined) await this.add(rest, knownNs, signal);
+    return true;
   }
 
   private async add(

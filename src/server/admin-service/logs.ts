@@ -85,6 +85,8 @@ class LogReading {
   /** For how many looks its deployments have not been desired any more. */
   private readonly retiredFor = new Map<string, number>();
   private firstFailure: ConnectError | undefined;
+  /** Why some logs could not be read; those that could are delivered first. */
+  private readonly flaws: string[] = [];
   private hasDelivered = false;
   private isStarted = false;
 
@@ -162,13 +164,17 @@ class LogReading {
     if (failure === undefined) this.hasDelivered = true;
     // A release without pods is nothing unusual, nor is a pod that is in another release.
     else if (end?.reason === Reason.NOT_FOUND) this.firstFailure ??= failure;
+    else if (end?.reason === Reason.FAILED && !this.request.follow) this.flaws.push(end.message);
     else this.buffer.fail(failure);
     this.closeIfDone();
   }
 
   private closeIfDone(): void {
     if (this.open.size > 0 || !this.isStarted) return;
-    if (this.firstFailure !== undefined && !this.hasDelivered) this.buffer.fail(this.firstFailure);
+    // Nobody who waits for the end should take these logs for whole, or for the control plane being down.
+    const flaws = `region ${this.region}: ${this.flaws.join("; ")}`;
+    if (this.flaws.length > 0) this.buffer.fail(new ConnectError(flaws, Code.FailedPrecondition));
+    else if (this.firstFailure !== undefined && !this.hasDelivered) this.buffer.fail(this.firstFailure);
     else if (!this.request.follow || this.target.kind === "deployment") this.buffer.close();
   }
 

@@ -72,6 +72,30 @@ describe("krane logs is refused", () => {
     assert.match(io.stderr.text, /may not get pods\/log in this cluster; set agent\.logs\.enabled=true/);
   });
 
+  test("in part if the log of a pod cannot be read, with the reason and after the lines of the others", async (t) => {
+    const world = await createLogWorld(t);
+    await world.startAgent();
+    const [first = "", second = "", third = ""] = await world.deploy("d_web", 3);
+    world.run(finite([stamped(1, 1, "one")]));
+    world.cluster.server.faults.intercept(({ path }) => {
+      const message = 'container "app" in pod is waiting to start: ContainerCreating';
+      const body = { kind: "Status", apiVersion: "v1", status: "Failure", code: 400, message };
+      const isBroken = path.endsWith(`/${first}/log`) || path.endsWith(`/${third}/log`);
+      return isBroken ? { kind: "whole", status: 400, body } : undefined;
+    });
+    const { io, ended, lines } = world.logs(["web"]);
+    assert.equal(await ended, 1, io.stderr.text);
+    assert.deepEqual(lines(), ["one"]);
+    for (const pod of [first, third]) {
+      const said = new RegExp(
+        `pod ${pod}: the log cannot be read: .*waiting to start: ContainerCreating`,
+        "g",
+      );
+      assert.equal(io.stderr.text.match(said)?.length, 1, io.stderr.text);
+    }
+    assert.ok(!io.stderr.text.includes(second));
+  });
+
   test("for what does not exist", async (t) => {
     const world = await createLogWorld(t);
     await world.startAgent();
