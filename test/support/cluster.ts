@@ -59,6 +59,7 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
       binariesDir: options.binariesDir,
       ...(options.realNode && { realNode: options.realNode }),
       port: await freePort(),
+      kubeletPort: await freePort(),
       identities: createIdentities(dir),
     };
     const facts = await startComponents(layout, kennel, signal);

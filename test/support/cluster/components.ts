@@ -10,6 +10,8 @@ export interface ControlPlaneLayout {
   readonly dir: string;
   readonly binariesDir: string;
   readonly port: number;
+  /** Where the fake nodes serve logs. */
+  readonly kubeletPort: number;
   readonly identities: Identities;
   /** Present when a real node joins. Then everything is reachable from its pods. */
   readonly realNode?: { readonly address: string; readonly certificates: Certificates };
@@ -126,11 +128,14 @@ export function scheduler({ binariesDir, identities }: ControlPlaneLayout): Comp
   ]);
 }
 
-export function kwok({ binariesDir, identities }: ControlPlaneLayout): ComponentCommand {
+export function kwok({ binariesDir, identities, kubeletPort }: ControlPlaneLayout): ComponentCommand {
   return command(binariesDir, "kwok", [
     `--kubeconfig=${identities.kwok.kubeconfigPath}`,
     `--config=${files.stages}`,
     "--manage-all-nodes=true",
+    "--node-ip=127.0.0.1",
+    `--node-port=${kubeletPort}`,
+    `--server-address=127.0.0.1:${kubeletPort}`,
     // Renewed leases keep the nodes Ready; without them their pods are evicted
     // after some minutes.
     "--node-lease-duration-seconds=40",

@@ -1,5 +1,6 @@
 // How kwok plays the kubelet: a node becomes Ready when it appears, a pod
-// becomes Running and Ready when it is scheduled, and goes when it is deleted.
+// becomes Running and Ready when it is scheduled, and goes when it is deleted. Pods of
+// one namespace have a log: a file that tests append to.
 //
 // A stage acts on a pod only in phase Pending without a failing container, so a
 // test may write any other status itself and it stays.
@@ -17,6 +18,12 @@ spec:
     statusTemplate: |
       {{ $now := Now }}
       phase: Running
+      addresses:
+      - type: InternalIP
+        address: {{ NodeIP | Quote }}
+      daemonEndpoints:
+        kubeletEndpoint:
+          Port: {{ NodePort }}
       conditions:
       {{ range NodeConditions }}
       - type: {{ .type | Quote }}
@@ -84,4 +91,18 @@ spec:
     delete: true
 `;
 
-export const kwokStages = [nodeReady, podReady, podGone].join("---");
+/** Lines as containerd writes them: `2026-01-01T00:00:00.000000001Z stdout F text`. The path is inside the cluster's folder. */
+export const printedLog = { namespace: "printing", path: "printed.log" } as const;
+
+const podLogs = `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterLogs
+metadata: { name: printed }
+spec:
+  selector: { matchNamespaces: [${printedLog.namespace}] }
+  logs:
+    - logsFile: ./${printedLog.path}
+      follow: true
+`;
+
+export const kwokStages = [nodeReady, podReady, podGone, podLogs].join("---");
