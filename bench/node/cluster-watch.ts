@@ -1,10 +1,8 @@
 // Watches ReplicaSets and pods of the whole cluster and notes when each state of them was first seen. It shares no code with
 // krane's client, whose delay it measures.
-import { once } from "node:events";
-import { request } from "node:https";
-import { createInterface } from "node:readline";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
+import { watchPath } from "../../test/support/cluster/watched-path.ts";
 import type { TestCluster } from "../../test/support/cluster-under-test.ts";
 
 interface SeenObject {
@@ -29,7 +27,7 @@ const paths = { replicasets: "/apis/apps/v1/replicasets", pods: "/api/v1/pods" }
 export async function watchCluster(cluster: TestCluster, signal: AbortSignal): Promise<ClusterWatch> {
   const waiting = { replicasets: new Set<Waiting>(), pods: new Set<Waiting>() };
   for (const kind of ["replicasets", "pods"] as const) {
-    await openWatch(cluster, paths[kind], signal, (event, object) => {
+    await watchPath<SeenObject>(cluster, paths[kind], signal, (event, object) => {
       for (const each of waiting[kind]) each(event, object);
     });
   }
@@ -44,25 +42,4 @@ export async function watchCluster(cluster: TestCluster, signal: AbortSignal): P
         waiting[kind].add(look);
       }),
   };
-}
-
-async function openWatch(
-  cluster: TestCluster,
-  path: string,
-  signal: AbortSignal,
-  onEvent: Waiting,
-): Promise<void> {
-  const outgoing = request(new URL(`${path}?watch=true&timeoutSeconds=3600`, cluster.serverUrl), {
-    ca: cluster.ca,
-    signal,
-    headers: { authorization: `Bearer ${cluster.adminToken}` },
-  });
-  outgoing.end();
-  const [incoming] = await once(outgoing, "response");
-  outgoing.on("error", () => undefined);
-  incoming.on("error", () => undefined);
-  createInterface({ input: incoming }).on("line", (line) => {
-    const { type, object } = JSON.parse(line) as { readonly type: string; readonly object: SeenObject };
-    onEvent(type, object);
-  });
 }

@@ -197,13 +197,16 @@ class LogReading {
     const { region } = this;
     const [agent] = await this.deps.store.agents(region);
     const state = agent?.state?.report.state;
-    if (state === undefined || state.inferred) return;
-    const { version, logs } = state;
-    if (logs === undefined)
+    if (state === undefined) return;
+    const { version, logs, inferred } = state;
+    if (logs === undefined) {
+      // Agents of the original report no version.
+      const which = inferred ? "" : ` (version ${version})`;
       throw new ConnectError(
-        `the agent of region ${region} (version ${version}) is too old for logs; update it`,
+        `the agent of region ${region}${which} is too old for logs; update it`,
         Code.FailedPrecondition,
       );
+    }
     if (!logs.enabled)
       throw new ConnectError(
         `the agent of region ${region} does not serve logs; set agent.logs.enabled=true in its chart (setting logs.enabled)`,
