@@ -178,7 +178,7 @@ describe("krane apply", () => {
       [refused.code, refused.stderr],
       [
         1,
-        'krane: a.yaml:1: deployment/d_alone: environment names environment "env_alone", which does not exist; apply a document of kind Environment first\n',
+        'krane: a.yaml:1: deployment/d_alone: environment is "env_alone", which does not exist; apply a document of kind Environment first\n',
       ],
     );
     assert.equal((await run(["apply", "-f", "a.yaml", "--dry-run"], { "a.yaml": text })).code, 1);
@@ -212,7 +212,7 @@ project: proj_demo
     const { client, admin } = server;
     await assert.rejects(
       client().applyObject({ region: "local.dev", spec }),
-      /environment_id names environment "env_never"/,
+      /environment_id is "env_never"/,
     );
     // An older server accepted it.
     await admin.setDeployment("local.dev", value);

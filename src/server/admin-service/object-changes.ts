@@ -113,7 +113,7 @@ function withSecrets(
 
 /** Otherwise its pods would run without their secrets. */
 function noEnvironment(kind: KindName, id: string): ConnectError {
-  const message = `names environment ${quote(id)}, which does not exist; apply a document of kind Environment first`;
+  const message = `is ${quote(id)}, which does not exist; apply a document of kind Environment first`;
   return badRequest([{ path: `${kind}.environment_id`, message }]);
 }
 
