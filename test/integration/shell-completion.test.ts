@@ -136,6 +136,12 @@ async function withKrane(server: AdminServer) {
     KRANE_REGION: "local.dev",
   };
   assert.equal(await main(["apply", "-f", "web.yaml"], target, io), 0, io.stderr.text);
+  const [release] = await server.admin.deployments("local.dev");
+  const k8sName = release?.spec.k8sName ?? "";
+  const instances = [{ k8sName: "web-1-x7k2p" }];
+  await server
+    .agentClient()
+    .reportDeploymentStatus({ change: { case: "update", value: { k8sName, instances } } });
   return env;
 }
 
@@ -145,6 +151,12 @@ const lookedUp: readonly (readonly [typed: readonly string[], offered: readonly 
   [["get", "app/"], ["app/web"]],
   [["describe", "app", "app_"], ["app_web"]],
   [["rollout", "undo", ""], ["web"]],
+  [["release", "app/"], ["app/web"]],
+  [["scale", "app/"], ["app/web"]],
+  [["logs", ""], ["web"]],
+  [["logs", "-f", "we"], ["web"]],
+  [["logs", "app", ""], ["web"]],
+  [["logs", "pod/"], ["pod/web-1-x7k2p"]],
   [["delete", "app", ""], ["app_web"]],
   [["secrets", "list", ""], ["env_demo"]],
   [["context", "use", "prod"], ["production"]],

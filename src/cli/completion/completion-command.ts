@@ -31,7 +31,6 @@ export function addCompletionCommand(program: Command, deps: CommandDeps): void 
         ["krane edit", wordsOfKinds()],
         ["krane delete", wordsOfKinds()],
         ["krane events", wordsOfKinds()],
-        ["krane logs", ["app", "deployment", "pod"]],
         ["krane scale", wordsOfKinds(scaledKinds)],
         ["krane why", wordsOfKinds(["app", ...kindNames])],
         ["krane explain", wordsOfKinds()],

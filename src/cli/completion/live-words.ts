@@ -22,12 +22,23 @@ const harmless = /^[A-Za-z0-9][A-Za-z0-9._/-]*$/;
 /** Flags whose values are looked up, in commands that work with a control plane. */
 export const liveFlags: readonly string[] = ["--context", "--region", "--environment"];
 
+type Subject = "object" | "app" | "environment" | "log";
+
+/** The kinds whose names are offered alone. For other commands, the kinds themselves are in the script. */
+const aloneKinds: Readonly<Record<Subject, readonly NamedKind[]>> = {
+  object: [],
+  app: ["app"],
+  environment: ["environment"],
+  log: ["app", "deployment"],
+};
+
 /** Commands whose arguments are looked up. */
-export const liveCommands: ReadonlyMap<string, "object" | "app" | "environment" | "context"> = new Map([
+export const liveCommands: ReadonlyMap<string, Subject | "context"> = new Map([
   ...["get", "describe", "edit", "scale", "delete", "events", "why"].map(
     (name) => [`krane ${name}`, "object"] as const,
   ),
   ["krane release", "app"],
+  ["krane logs", "log"],
   ...["status", "history", "undo", "restart", "pause", "resume"].map(
     (name) => [`krane rollout ${name}`, "app"] as const,
   ),
@@ -104,9 +115,8 @@ async function wordsOf(line: TypedLine, deps: CommandDeps, signal: AbortSignal):
   try {
     if (flag === "--region") return await regions(admin);
     if (flag === "--environment") return await names(admin, "environment", line);
-    if (subject === "object") return await objectWords(admin, line);
-    if (given.length > 0 || (subject !== "app" && subject !== "environment")) return [];
-    return await names(admin, subject, line);
+    if (subject === undefined || subject === "context") return [];
+    return await subjectWords(admin, subject, line);
   } finally {
     admin.close();
   }
@@ -117,23 +127,33 @@ async function regions({ client, signal }: Admin): Promise<readonly string[]> {
   return agents.map(({ region }) => region);
 }
 
-/** `KIND NAME` or `KIND/NAME`; the kinds themselves are in the script. */
-async function objectWords(admin: Admin, line: TypedLine): Promise<readonly string[]> {
+/** `NAME`, `KIND NAME` or `KIND/NAME`. */
+async function subjectWords(admin: Admin, subject: Subject, line: TypedLine): Promise<readonly string[]> {
   const { given, current } = line;
   const [first = "", ...more] = given;
-  if (given.length === 0) {
-    const slash = current.indexOf("/");
-    const word = current.slice(0, Math.max(0, slash));
-    const found = await namesOfWord(admin, word, { ...line, current: current.slice(slash + 1) });
-    return found.map((name) => `${word}/${name}`);
-  }
-  return more.length > 0 ? [] : namesOfWord(admin, first, line);
+  if (given.length > 0)
+    return more.length > 0 || subject === "environment" ? [] : namesOfWord(admin, first, line);
+  const slash = current.indexOf("/");
+  const word = current.slice(0, Math.max(0, slash));
+  const found = await namesOfWord(admin, word, { ...line, current: current.slice(slash + 1) });
+  const alone = await Promise.all(aloneKinds[subject].map((kind) => names(admin, kind, line, isOwn)));
+  return [...found.map((name) => `${word}/${name}`), ...alone.flat()];
 }
 
 async function namesOfWord(admin: Admin, word: string, line: TypedLine): Promise<readonly string[]> {
   if (/^pods?$/i.test(word))
-    return [...(await names(admin, "app", line)), ...(await names(admin, "deployment", line))];
+    return line.path === "krane logs"
+      ? podNames(admin)
+      : [...(await names(admin, "app", line)), ...(await names(admin, "deployment", line))];
   return isKind(word) ? names(admin, parseKind(word), line) : [];
+}
+
+/** A release is found through its app. */
+const isOwn = ({ appId }: Named) => appId === "";
+
+async function podNames(admin: Admin): Promise<readonly string[]> {
+  const owners = await listObjects(admin, { kind: ObjectKind.DEPLOYMENT });
+  return owners.flatMap(({ deployment }) => (deployment?.instances ?? []).map(({ k8sName }) => k8sName));
 }
 
 /** Names are easier to read than ids, which are offered where they were begun and where a name would not do. */
@@ -141,8 +161,9 @@ async function names(
   admin: Admin,
   kind: NamedKind,
   { path, current }: Pick<TypedLine, "path" | "current">,
+  isOffered: (named: Named) => boolean = () => true,
 ): Promise<readonly string[]> {
-  const all = await namedOf(admin, kind);
+  const all = (await namedOf(admin, kind)).filter(isOffered);
   const ids = all.map(({ id }) => id);
   // With --yes, it takes no name alone.
   if (path === "krane delete" || kind === "environment") return ids;
@@ -157,17 +178,24 @@ interface Named {
   readonly id: string;
   /** `namespace/name`. */
   readonly name: string;
+  /** The app that it belongs to; empty for none. */
+  readonly appId: string;
 }
 
 async function namedOf(admin: Admin, kind: NamedKind): Promise<readonly Named[]> {
   if (kind === "environment")
-    return (await listEnvironments(admin, admin.region)).map(({ id }) => ({ id, name: id }));
+    return (await listEnvironments(admin, admin.region)).map(({ id }) => ({ id, name: id, appId: "" }));
   if (kind === "app")
-    return (await listApps(admin, admin.region)).map((view) => ({ id: idOf(view), name: nameOf(view) }));
+    return (await listApps(admin, admin.region)).map((view) => ({
+      id: idOf(view),
+      name: nameOf(view),
+      appId: "",
+    }));
   const query = { kind: objectKindOf(kind) };
   if (query.kind === ObjectKind.UNSPECIFIED) return [];
   return (await listObjects(admin, query)).map((object) => ({
     id: object.ref?.id ?? "",
     name: nameInCluster(object),
+    appId: object.appId,
   }));
 }

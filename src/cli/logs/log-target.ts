@@ -3,7 +3,7 @@ import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
-import { parseObjectName } from "../objects/object-names.ts";
+import { isKind, parseObjectName } from "../objects/object-names.ts";
 import { findObject, listObjects } from "../objects/object-search.ts";
 import { appNamed, namesPods } from "../objects/pod-list.ts";
 
@@ -22,8 +22,7 @@ export async function findLogTarget(
   second: string | undefined,
 ): Promise<LogTarget> {
   if (namesPods(first)) return podTarget(admin, second ?? first.split(/\/(.*)/s)[1] ?? "");
-  const isKind = second !== undefined || /^(apps?|deployments?)\//i.test(first);
-  if (isKind) {
+  if (second !== undefined || isKind(first.split("/", 1)[0] ?? "")) {
     const { kind, name = "" } = parseObjectName(first, second, ["app", "deployment"]);
     return kind === "deployment" ? deploymentTarget(admin, name) : namedApp(admin, name);
   }

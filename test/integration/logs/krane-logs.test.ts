@@ -16,7 +16,7 @@ describe("krane logs", () => {
     await world.startAgent();
     const [pod = ""] = await world.deploy();
     world.run(finite([stamped(1, 1, "one"), stamped(2, 1, "two"), "no time\n"]));
-    const { io, ended, lines } = world.logs(["deployment/d_web", "--tail", "5"]);
+    const { io, ended, lines } = world.logs(["deploy/d_web", "--tail", "5"]);
     assert.equal(await ended, 0, io.stderr.text);
     assert.deepEqual(lines(), ["one", "two", "no time"]);
     assert.deepEqual(world.asked, [{ pod, query: { timestamps: "true", tailLines: "5" } }]);
