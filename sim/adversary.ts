@@ -41,7 +41,8 @@ function killAgent(world: World, choices: Choices): void {
 function stopAgent(world: World, choices: Choices): void {
   const agent = agentOf(world, choices);
   agent.stop();
-  world.startLater(agent, choices.between(35_000, 60_000));
+  // After its grace period.
+  world.startLater(agent, choices.between(46_000, 70_000));
 }
 
 function partition(peer: "kube" | "plane") {

@@ -48,4 +48,8 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
     seed: 6006,
     found: "a bad network that began during another one lasted after the adversary had stopped",
   },
+  {
+    seed: 7014,
+    found: "a stalled agent stopped at once when it was told to, before it could run again",
+  },
 ];

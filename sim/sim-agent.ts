@@ -60,12 +60,16 @@ const files: Readonly<Record<string, string>> = {
   [`${serviceAccountDir}/namespace`]: ownNamespace,
 };
 
+/** As the chart sets it. */
+const graceMs = 45_000;
+
 interface Running {
   readonly process: SimProcess;
   readonly stopping: AbortController;
   readonly links: Readonly<Record<"kube" | "plane", Link>>;
   services: Transport | undefined;
   hasStarted: boolean;
+  isToldToStop: boolean;
 }
 
 export class SimAgent {
@@ -134,6 +138,7 @@ token = "${schedulerToken}"`);
       links,
       services: undefined,
       hasStarted: false,
+      isToldToStop: false,
     };
     this.current = running;
     this.deps.trace(name, "starts");
@@ -153,11 +158,16 @@ token = "${schedulerToken}"`);
     running.process.kill();
   }
 
-  /** SIGTERM. */
+  /** SIGTERM, which a stalled process gets when it runs again; and SIGKILL if it has not ended in time. */
   stop(): void {
-    if (this.current?.stopping.signal.aborted !== false) return;
-    this.deps.trace(this.current.process.name, "told to stop");
-    this.current.stopping.abort();
+    const running = this.current;
+    if (running === undefined || running.isToldToStop) return;
+    this.deps.trace(running.process.name, "told to stop");
+    running.isToldToStop = true;
+    running.process.wake(() => running.stopping.abort());
+    this.deps.clock.setTimer(graceMs, () => {
+      if (this.current === running) this.kill();
+    });
   }
 
   private exited(running: Running, error: unknown): void {

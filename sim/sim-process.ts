@@ -10,6 +10,8 @@ export class SimProcess {
   private readonly world: Clock;
   private readonly ending = new AbortController();
   private readonly timers = new Set<Timer>();
+  /** Messages that have arrived while it is stalled. */
+  private readonly deliveries = new Set<Timer>();
   private stalledUntilMs = 0;
   private wallOffsetMs = 0;
 
@@ -20,7 +22,7 @@ export class SimProcess {
     this.clock = {
       wallMs: () => world.wallMs() + this.wallOffsetMs,
       nowMs: () => world.nowMs(),
-      setTimer: (delayMs, callback) => this.setTimer(delayMs, callback),
+      setTimer: (delayMs, callback) => this.setTimer(delayMs, callback, this.timers),
     };
   }
 
@@ -32,15 +34,17 @@ export class SimProcess {
     return this.world.nowMs() < this.stalledUntilMs;
   }
 
-  /** Timers that have not fired. */
+  /** Timers of its own that have not fired. */
   get timerCount(): number {
     return this.timers.size;
   }
 
   /** SIGKILL: nothing of it runs any more. */
   kill(): void {
-    for (const timer of this.timers) timer.cancel();
-    this.timers.clear();
+    for (const pending of [this.timers, this.deliveries]) {
+      for (const timer of pending) timer.cancel();
+      pending.clear();
+    }
     this.ending.abort();
   }
 
@@ -63,17 +67,17 @@ export class SimProcess {
   wake(callback: () => void): Timer {
     if (!this.isAlive) return { cancel: () => undefined };
     const waitMs = this.stalledUntilMs - this.world.nowMs();
-    if (waitMs > 0) return this.setTimer(waitMs, callback);
+    if (waitMs > 0) return this.setTimer(waitMs, callback, this.deliveries);
     callback();
     return { cancel: () => undefined };
   }
 
-  private setTimer(delayMs: number, callback: () => void): Timer {
+  private setTimer(delayMs: number, callback: () => void, pending: Set<Timer>): Timer {
     if (!this.isAlive) return { cancel: () => undefined };
     let inner: Timer | undefined;
     const timer: Timer = {
       cancel: () => {
-        this.timers.delete(timer);
+        pending.delete(timer);
         inner?.cancel();
       },
     };
@@ -83,10 +87,10 @@ export class SimProcess {
         inner = this.world.setTimer(waitMs, fire);
         return;
       }
-      this.timers.delete(timer);
+      pending.delete(timer);
       callback();
     };
-    this.timers.add(timer);
+    pending.add(timer);
     inner = this.world.setTimer(delayMs, fire);
     return timer;
   }
