@@ -1,6 +1,7 @@
 // A KubeTransport over a simulated network. It keeps the promises that src/kube/http-transport.ts makes: deadlines, the
 // permit of a write, and the limit on the silence of a watch.
 import type { ApiHandler, ApiRequest, ApiResponse, WholeResponse } from "@krane/kube-apiserver";
+import { linkSignals } from "../src/concurrency/abort.ts";
 import { onAbort } from "../src/concurrency/abort-listener.ts";
 import type { Timer } from "../src/concurrency/clock.ts";
 import { KubeApiError } from "../src/kube/errors.ts";
@@ -76,7 +77,12 @@ class Exchange {
       for (const signal of this.signals) signal.throwIfAborted();
       this.request.permit?.check();
       const { method, path, permit } = this.request;
-      const fail = (error: unknown) => this.end(() => reject(error));
+      // A client that gives up resets its connection, and the server stops what it does for the request.
+      const served = linkSignals(open);
+      const fail = (error: unknown) => {
+        this.end(() => reject(error));
+        served.abort();
+      };
       const limits = [requestTimeoutMs, ...(permit === undefined ? [] : [permit.timeoutMs])];
       for (const limitMs of limits) {
         const timer = process.clock.setTimer(limitMs, () =>
@@ -88,11 +94,11 @@ class Exchange {
       const fate = link.fateOf("request", this.name);
       if (!process.isAlive) return;
       link.carry(() => {
-        // A client that gave up has reset the connection.
         if (fate?.kind === "lose" || this.isOver) return;
-        this.deps
-          .handler(requestOf(this.request), open)
-          .then((response) => this.answer(response, resolve), fail);
+        this.deps.handler(requestOf(this.request), served.signal).then((response) => {
+          if (response.kind === "whole") served.release();
+          this.answer(response, resolve);
+        }, fail);
       }, link.notBefore(fate));
     });
   }
