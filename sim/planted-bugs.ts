@@ -120,7 +120,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     "if (!isClaimable(live.ownership)) return conflict(name, live.ownership);",
     "",
   ),
-  steps("a workload waits for its policy", "step.isReady && !isNewNamespace;", "true;"),
+  steps("a workload waits for its policy", "if (step.isReady && (isCertain || (await step.confirm(signal)))) continue;", "continue;"),
   steps("what lost its seal is sealed again", "live.deleting || !isSealed(live.ownership)", "live.deleting"),
   steps(
     "in-sync objects are not written",
@@ -177,13 +177,13 @@ export const plantedBugs: readonly PlantedBug[] = [
   ingress("the policy admits the port first", "entry.value.ports.includes(spec.port)", "true"),
   ingress(
     "the policy is there first",
-    "return [policies.isShown(objectKey(refOf(spec))) ? step : { ...step, confirm }];",
+    'return [{ kind: "await", key, isReady: this.isReady(spec), isCertain, confirm }];',
     "return [];",
   ),
   ingress(
-    "a policy is read again while its watch is broken",
-    "return [policies.isShown(objectKey(refOf(spec))) ? step : { ...step, confirm }];",
-    "return [step];",
+    "a policy is read before a workload is created",
+    "policies.isShown(objectKey(refOf(spec))) && (!isNew || isRead);",
+    "true;",
   ),
   at("src/kinds/deployment/pod-template.ts")(
     "the runtime class",

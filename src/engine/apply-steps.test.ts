@@ -74,14 +74,21 @@ const checked: PlanStep = {
     ids: () => ({}),
   },
 };
+const awaited = (isReady: boolean): PlanStep => ({
+  kind: "await",
+  key: "policy",
+  isReady,
+  isCertain: true,
+  confirm: async () => isReady,
+});
 const eachOf = (...steps: readonly PlanStep[]): PlanStep => ({ kind: "each", steps: () => steps });
 const foreign = { kind: "foreign", reason: "a label is absent" } as const;
 const otherId = { kind: "other-id", reason: "the live id is another one" } as const;
 
 const cases: readonly { readonly name: string; readonly step: PlanStep; readonly isDone: boolean }[] = [
   { name: "a namespace that was never seen", step: { kind: "namespace", name: "acme" }, isDone: false },
-  { name: "a key that is ready", step: { kind: "await", key: "policy", isReady: true }, isDone: true },
-  { name: "a key that is not ready", step: { kind: "await", key: "policy", isReady: false }, isDone: false },
+  { name: "a key that is ready", step: awaited(true), isDone: true },
+  { name: "a key that is not ready", step: awaited(false), isDone: false },
   { name: "an object in sync", step: objectStep(asWanted), isDone: true },
   { name: "an object that is absent", step: objectStep(undefined), isDone: false },
   {

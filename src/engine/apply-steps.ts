@@ -118,7 +118,7 @@ export class StepsApplier {
       if (!isNotFound(error)) throw error;
       // One of the namespaces may have been deleted meanwhile.
       for (const step of steps) if (step.kind === "namespace") this.forgetNamespace(step.name);
-      return await this.run(steps, progress, signal);
+      return await this.run(steps, progress, signal, { isNewNamespace: true });
     }
   }
 
@@ -152,15 +152,15 @@ export class StepsApplier {
     steps: readonly PlanStep[],
     progress: Progress,
     signal: AbortSignal,
+    { isNewNamespace } = { isNewNamespace: false },
   ): Promise<StepsOutcome> {
     let writes = 0;
     const rests: Rest[] = [];
-    let isNewNamespace = false;
     for (const step of steps) {
       if (step.kind === "await") {
-        // If the namespace had to be created, what the cache showed in it is gone.
-        const isReady = step.isReady && !isNewNamespace;
-        if (isReady && (step.confirm === undefined || (await step.confirm(signal)))) continue;
+        // If the namespace was gone, so is what the cache shows in it.
+        const isCertain = step.isCertain && !isNewNamespace;
+        if (step.isReady && (isCertain || (await step.confirm(signal)))) continue;
         return { kind: "waiting", key: step.key };
       }
       const outcome = await this.runStep(step, progress, signal);

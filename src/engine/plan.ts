@@ -38,12 +38,13 @@ export type PlanStep =
   | { readonly kind: "namespace"; readonly name: string }
   | { readonly kind: "object"; readonly object: OwnedObject }
   | { readonly kind: "checked"; readonly object: CheckedObject }
-  /** Another key has to be in sync first. `confirm` reads what `isReady` was judged by again, if that may be stale. */
+  /** Another key has to be in sync first. `confirm` judges that again by a read, unless it is certain. */
   | {
       readonly kind: "await";
       readonly key: string;
       readonly isReady: boolean;
-      confirm?(signal: AbortSignal): Promise<boolean>;
+      readonly isCertain: boolean;
+      confirm(signal: AbortSignal): Promise<boolean>;
     }
   /**
    * Independent steps: all are tried, even if one is refused. They are created when their turn comes, because they

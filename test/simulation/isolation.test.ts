@@ -203,6 +203,48 @@ test("a workload does not rely on a policy that has left its watch and cannot be
   await world.stop();
 });
 
+test("a workload returns after its policy if both vanish, and no watch shows that of the policy", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1);
+  const agent = await world.startAgent();
+  await world.until("it is there", async () => (await world.replicaSets()).length === 1);
+  await world.clock.advance(2_000);
+  const before = agent.writes.length;
+  world.server.faults.dropEvents(1, (path) => path.endsWith("/ciliumnetworkpolicies"));
+  const [policy] = await world.policies();
+  const ref = { namespace: "acme", name: policy?.metadata?.name ?? "" };
+  await world.api.delete(ciliumNetworkPolicies, ref, {}, never);
+  await world.api.delete(replicaSets, { namespace: "acme", name: "web-1" }, {}, never);
+  await world.until("it is back", async () => (await world.replicaSets()).length === 1);
+  const written = agent.writes.slice(before).filter(({ kind }) => kind !== "Event");
+  assert.deepEqual(
+    written.map(({ kind }) => kind),
+    ["CiliumNetworkPolicy", "ReplicaSet"],
+  );
+  await world.stop();
+});
+
+test("a new workload does not rely on a policy that was deleted while its watch lags", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1);
+  const agent = await world.startAgent();
+  await world.until("it is there", async () => (await world.replicaSets()).length === 1);
+  await world.clock.advance(2_000);
+  const before = agent.writes.length;
+  world.server.faults.dropEvents(1, (path) => path.endsWith("/ciliumnetworkpolicies"));
+  const [policy] = await world.policies();
+  const ref = { namespace: "acme", name: policy?.metadata?.name ?? "" };
+  await world.api.delete(ciliumNetworkPolicies, ref, {}, never);
+  await world.setDeployment(2);
+  await world.until("the second is there", async () => (await world.replicaSets()).length === 2);
+  const written = agent.writes.slice(before).filter(({ kind }) => kind !== "Event");
+  assert.deepEqual(
+    written.map(({ kind }) => kind),
+    ["CiliumNetworkPolicy", "ReplicaSet"],
+  );
+  await world.stop();
+});
+
 test("a workload does not rely on a policy that was deleted while its watch was broken", async () => {
   const world = await SimulatedRegion.create();
   await world.setDeployment(1);

@@ -290,7 +290,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     const steps: readonly PlanStep[] = [
       { kind: "namespace", name: spec.namespace },
       ...pullSecretSteps(spec, this.settings.registry, this.deps.seal),
-      ...this.ingress.awaitSteps(spec),
+      ...this.ingress.awaitSteps(spec, { isNew: object.live() === undefined }),
       { kind: "object", object },
       {
         kind: "pods",
@@ -340,11 +340,15 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   }
 
   private replicaSetKeys(change: CacheChange<ReplicaSetProjection>) {
-    if (change.kind === "deleted" && this.deps.store.get(change.key)?.want.kind === "delete") {
-      const { namespace, environmentId } = change.before.value;
-      if (environmentId !== undefined) this.ingress.released({ namespace, environmentId });
-    }
+    if (change.kind === "deleted") this.deleted(change.key, change.before.value);
     return replicaSetKeys(this.replicaSets, change, (value) => this.ingress.admits(value));
+  }
+
+  private deleted(key: string, { namespace, environmentId }: ReplicaSetProjection): void {
+    const wanted = this.deps.store.get(key)?.want.kind;
+    if (wanted === "apply") this.ingress.lost({ namespace });
+    if (wanted === "delete" && environmentId !== undefined)
+      this.ingress.released({ namespace, environmentId });
   }
 }
 

@@ -17,6 +17,7 @@ import type { DeploymentSpec } from "./spec.ts";
 import {
   type EnvironmentRef,
   environmentName,
+  environmentOfKey,
   type Policies,
   type PolicyProjection,
   policyKey,
@@ -36,14 +37,20 @@ export interface IngressPolicyDeps {
   readonly scraperNamespace?: string | undefined;
 }
 
+type AwaitStep = Extract<PlanStep, { kind: "await" }>;
+
 // An unused policy may belong to a deployment that the stream has not sent yet.
 const unusedMs = 60_000;
+// Many workloads that are created at once share a read of their policy.
+const readForMs = 1_000;
 
 export class IngressPolicies {
   private readonly deps: IngressPolicyDeps;
   private readonly unusedSinceMs = new Map<string, number>();
   /** Policies that are being deleted: they are still in the cache, but no workload may rely on them (K8). */
   private readonly going = new Set<string>();
+  /** When policies were last read before a workload was created, by their keys. */
+  private readonly readAtMs = new Map<string, number>();
 
   constructor(deps: IngressPolicyDeps) {
     this.deps = deps;
@@ -54,18 +61,30 @@ export class IngressPolicies {
     this.unusedSinceMs.set(policyKey(environment), Number.NEGATIVE_INFINITY);
   }
 
-  /** What a workload must wait for. */
-  awaitSteps(spec: DeploymentSpec): readonly Extract<PlanStep, { kind: "await" }>[] {
-    const { policies, mode } = this.deps;
+  /** A wanted ReplicaSet vanished. Somebody may have deleted its namespace with everything in it. */
+  lost({ namespace }: Pick<EnvironmentRef, "namespace">): void {
+    for (const key of this.readAtMs.keys())
+      if (environmentOfKey(key)?.namespace === namespace) this.readAtMs.delete(key);
+  }
+
+  /**
+   * What a workload must wait for. One that is new relies on a policy that was just read: the watch that shows it may
+   * lag, and then the policy may be gone.
+   */
+  awaitSteps(spec: DeploymentSpec, { isNew } = { isNew: false }): readonly AwaitStep[] {
+    const { policies, clock, mode } = this.deps;
     if (policies.isMissing && mode === "best-effort") return [];
     const ref = refOf(spec);
-    // The policy in the cache may have been deleted, if no watch is open or it has just left the watch.
+    const key = policyKey(spec);
     const confirm = async (signal: AbortSignal) => {
+      const nowMs = clock.nowMs();
       await policies.refresh(ref, signal);
+      this.readAtMs.set(key, nowMs);
       return this.isReady(spec, ref);
     };
-    const step = { kind: "await", key: policyKey(spec), isReady: this.isReady(spec, ref) } as const;
-    return [policies.isShown(objectKey(ref)) ? step : { ...step, confirm }];
+    const isRead = clock.nowMs() - (this.readAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < readForMs;
+    const isCertain = policies.isShown(objectKey(ref)) && (!isNew || isRead);
+    return [{ kind: "await", key, isReady: this.isReady(spec, ref), isCertain, confirm }];
   }
 
   private isReady(spec: DeploymentSpec, ref: PolicyRef): boolean {
@@ -129,6 +148,7 @@ export class IngressPolicies {
     const live = policies.get(objectKey(ref));
     if (live === undefined) {
       this.unusedSinceMs.delete(key);
+      this.readAtMs.delete(key);
       return { kind: "nothing" };
     }
     const sinceMs = this.unusedSinceMs.get(key) ?? clock.nowMs();
