@@ -24,24 +24,29 @@ export function createPlaneLink(deps: PlaneLinkDeps, interceptors: readonly Inte
   const { process, link } = deps;
   const transports = new WeakMap<PlaneServer, Transport>();
   const closing = new AbortController();
-  const network: Interceptor = (next) => async (request) => {
-    // The server's deadline would run on the real clock.
-    request.header.delete("Connect-Timeout-Ms");
-    const linked = linkSignals(request.signal, closing.signal, process.gone);
-    const way = { link, process, signal: linked.signal, what: request.method.name };
-    await hop(way, "request");
-    const response = await next({ ...request, signal: linked.signal });
-    await hop(way, "response");
-    if (!response.stream) {
-      linked.release();
-      return response;
-    }
-    return { ...response, message: received(response, request.method.name, deps, linked) };
-  };
+  const networkTo =
+    (server: PlaneServer): Interceptor =>
+    (next) =>
+    async (request) => {
+      // The server's deadline would run on the real clock.
+      request.header.delete("Connect-Timeout-Ms");
+      const linked = linkSignals(request.signal, closing.signal, process.gone);
+      const way = { link, process, signal: linked.signal, what: request.method.name };
+      await hop(way, "request");
+      // It may arrive long after it was sent.
+      if (deps.answering() !== server) throw new ConnectError("connection reset", Code.Unavailable);
+      const response = await next({ ...request, signal: linked.signal });
+      await hop(way, "response");
+      if (!response.stream) {
+        linked.release();
+        return response;
+      }
+      return { ...response, message: received(response, request.method.name, deps, linked) };
+    };
   const current = (): Transport => {
     const server = deps.answering();
     if (server === undefined) throw new ConnectError("connection refused", Code.Unavailable);
-    const transport = transports.get(server) ?? server.createTransport([...interceptors, network]);
+    const transport = transports.get(server) ?? server.createTransport([...interceptors, networkTo(server)]);
     transports.set(server, transport);
     return transport;
   };
