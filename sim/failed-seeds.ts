@@ -52,4 +52,28 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
     seed: 7014,
     found: "a stalled agent stopped at once when it was told to, before it could run again",
   },
+  {
+    seed: 7050,
+    found: "a write that its client had given up waited in a webhook, and was executed long after",
+  },
+  {
+    seed: 7043,
+    found: "a workload returned before its policy, which had gone with the namespace too (K8)",
+  },
+  {
+    seed: 7090,
+    found: "a new workload relied on a policy that was gone, because its watch lagged (K8)",
+  },
+  {
+    seed: 7094,
+    found: "the deletion of an object with a finalizer was taken for a write of its spec",
+  },
+  {
+    seed: 7126,
+    found: "a request that was sent before a replica took over was still answered by the primary",
+  },
+  {
+    seed: 7178,
+    found: "the budget of deletions was counted from their requests instead of their decisions",
+  },
 ];

@@ -2,21 +2,37 @@
 // lease writes.
 import { labelKeys } from "../../src/model/labels.ts";
 import { ownNamespace } from "../sim-agent.ts";
-import type { AuditRecord, LiveObject } from "../sim-cluster.ts";
+import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
 import { leaseName, type Oracle, type World } from "../world.ts";
 import { isAgent, managedChanges, nameOf } from "./audit-view.ts";
 
+// A workload relies on a policy that was read at most a second before its write was sent, which may take half of the lease.
+const readMaxMs = 9_000;
+
 export class IsolationOracle implements Oracle {
   private readonly world: World;
+  /** When somebody deleted the last policy of an environment, and the uid of its namespace then. */
+  private readonly deleted = new Map<string, { readonly atMs: number; readonly namespaceUid: string }>();
 
   constructor(world: World) {
     this.world = world;
   }
 
+  onChange({ plural, before, after }: AuditedChange, actor: string): void {
+    if (plural !== "ciliumnetworkpolicies" || before === undefined || after !== undefined) return;
+    if (isAgent(actor) || !this.world.isOfAgents(before)) return;
+    const { namespace = "", labels = {} } = before.metadata;
+    const namespaceUid = this.namespaceUid(namespace);
+    const key = `${namespace} ${labels[labelKeys.environmentId]}`;
+    this.deleted.set(key, { atMs: this.world.clock.nowMs(), namespaceUid });
+  }
+
   onAudit(record: AuditRecord): void {
     for (const change of managedChanges(record)) {
-      if (change.plural !== "replicasets" || change.after === undefined) continue;
-      const { namespace, labels = {} } = change.after.metadata;
+      // A finalizer keeps a deleted object, and then it is written too.
+      if (change.plural !== "replicasets" || change.after === undefined || record.request.method === "DELETE")
+        continue;
+      const { namespace = "", labels = {} } = change.after.metadata;
       const spec = (change.after["spec"] as { template?: { spec?: { runtimeClassName?: string } } }).template
         ?.spec;
       if (spec?.runtimeClassName !== "gvisor")
@@ -26,9 +42,20 @@ export class IsolationOracle implements Oracle {
       const hasPolicy = this.world.cluster
         .list("ciliumnetworkpolicies", "cilium.io")
         .some((policy) => this.world.isOfAgents(policy) && isFor(policy, namespace, environment));
-      if (!hasPolicy)
+      if (!hasPolicy && !this.wasJustDeleted(namespace, environment))
         this.world.violate("K8", `${record.actor} created ${nameOf(change)} before its network policy`);
     }
+  }
+
+  /** By somebody else, so recently that the agent could not know. */
+  private wasJustDeleted(namespace: string, environment: string | undefined): boolean {
+    const deleted = this.deleted.get(`${namespace} ${environment}`);
+    if (deleted === undefined || this.world.clock.nowMs() - deleted.atMs > readMaxMs) return false;
+    return deleted.namespaceUid !== "" && deleted.namespaceUid === this.namespaceUid(namespace);
+  }
+
+  private namespaceUid(name: string): string {
+    return this.world.cluster.get("namespaces", "", "", name)?.metadata.uid ?? "";
   }
 }
 
