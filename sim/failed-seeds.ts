@@ -76,4 +76,8 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
     seed: 7178,
     found: "the budget of deletions was counted from their requests instead of their decisions",
   },
+  {
+    seed: 7219,
+    found: "copies of policies that people had made were counted as managed",
+  },
 ];

@@ -100,7 +100,7 @@ export class OrdersOracle implements Oracle {
     const recent = this.absenceDeletes.filter(
       (each) => each.kind === kind && nowMs - each.atMs < budgetWindowMs,
     ).length;
-    const managed = this.world.cluster.list(change.plural, groupOf(change.plural)).length + recent;
+    const managed = all + recent;
     if (recent > Math.max(budgetMin, Math.ceil(managed * budgetFraction)))
       why(`${recent} deletes for absence in 10 minutes`);
   }
@@ -108,8 +108,10 @@ export class OrdersOracle implements Oracle {
   /** How many live objects of a kind the control plane has, or has had until a short time ago. */
   private knownOf(kind: KindName, plural: string): { readonly known: number; readonly all: number } {
     const nowMs = this.world.clock.nowMs();
+    // Copies that people made have the same labels.
     const since = this.world.cluster
       .list(plural, groupOf(plural))
+      .filter((object) => this.world.isOfAgents(object))
       .flatMap((object) => orderBehind(plural, object) ?? [])
       .filter((ordered) => ordered.kind === kind)
       .map(({ id }) => this.world.ledger.absentSinceMs(kind, id));
