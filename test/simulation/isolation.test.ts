@@ -131,9 +131,9 @@ test("a ReplicaSet that only has krane's marks opens no port, and keeps none ope
   assert.deepEqual(await ports(), ["8001"]);
   await first.stop();
   // As an earlier krane left it, which counted such a ReplicaSet.
-  const [policy] = await world.policies();
-  const ref = { namespace: "acme", name: policy?.metadata?.name ?? "" };
-  const { ingress, ...rest } = policy?.spec as {
+  const [policy = assert.fail("no policy")] = await world.policies();
+  const ref = { namespace: "acme", name: policy.metadata?.name ?? "" };
+  const { ingress, ...rest } = policy.spec as {
     readonly ingress: readonly { readonly toPorts: object[] }[];
   };
   const toPorts = ["8001", "2222"].map((port) => ({ ports: [{ port, protocol: "TCP" }] }));
