@@ -131,12 +131,7 @@ export class Controller<
       store,
       isInformed: () => this.isInformed(),
       report: createReportSender(kind, options.reporting, deps),
-      onError: (watched, error) =>
-        log.warn("watch failed; opening it again", {
-          controller: kind.controller,
-          kind: watched,
-          error,
-        }),
+      onError: (watched, error) => this.onWatchError(watched, error),
     });
     this.store = store;
     this.kept = new KeptOrders({ store, clock, records: deps.orders });
@@ -488,6 +483,11 @@ export class Controller<
     this.reconciler.forget(key);
     this.reporter.forget(key);
     this.pace.forget(key);
+  }
+
+  private onWatchError(kind: string, error: unknown): void {
+    const { controller } = this.kind;
+    this.deps.log.warn("watch failed; opening it again", { controller, kind, error });
   }
 
   private onBug(where: string, error: unknown): void {

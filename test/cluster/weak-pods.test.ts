@@ -120,7 +120,10 @@ test("a PodDisruptionBudget is respected", async (t) => {
   });
   await debug(target);
   await eventually("its refusal is the reason", () => {
-    assert.match(reasonOf(agent), /a PodDisruptionBudget does not allow its eviction: The disruption budget all needs/);
+    assert.match(
+      reasonOf(agent),
+      /a PodDisruptionBudget does not allow its eviction: The disruption budget all needs/,
+    );
   });
   assert.ok((await podsIn(namespace)).map(uidOf).includes(uidOf(target)), "it was ended against the budget");
   assert.deepEqual(await eventsOf(namespace, "Evicted"), []);
