@@ -102,7 +102,9 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     });
     this.watchedKinds = [
       defineKind(this.replicaSets, (change) => this.replicaSetKeys(change)),
-      defineKind(this.pods, (change) => podKeys(this.replicaSets, change)),
+      defineKind(this.pods, (change) =>
+        podKeys(this.replicaSets, change, (key) => store.get(key) !== undefined),
+      ),
       defineKind(policies, policyKeys),
     ];
   }

@@ -145,12 +145,19 @@ function concernsPolicy(
   return before.port !== after.port || before.environmentId !== after.environmentId;
 }
 
-export function podKeys(sets: ReplicaSets, change: CacheChange<PodProjection>): ChangedKeys {
+/** `isKnown`: whether desired state has the key. */
+export function podKeys(
+  sets: ReplicaSets,
+  change: CacheChange<PodProjection>,
+  isKnown: (key: string) => boolean,
+): ChangedKeys {
   const { value } = change.kind === "deleted" ? change.before : change.after;
   const owners = value.ownerUid === undefined ? [] : sets.cache.byIndex("uid", value.ownerUid);
   const keys = owners.map(({ key }) => key);
-  // What it belonged to may have been waiting for its end.
-  const orphaned = statesOf(change).flatMap(({ orphanOf }) => orphanOf ?? []);
+  // What it belonged to may be waiting for its end. Anybody can write such a key.
+  const orphaned = statesOf(change)
+    .flatMap(({ orphanOf }) => orphanOf ?? [])
+    .filter(isKnown);
   // A weak pod is replaced, and after it the next one.
   const isSandboxed = owners.some((owner) => owner.value.isSandboxed);
   const isWeak = statesOf(change).some(
