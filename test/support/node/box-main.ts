@@ -70,7 +70,9 @@ async function serveOutside(
   console.log(`export KUBECONFIG=${outside.kubeconfigPath}`);
   console.log(`export PATH=${cluster.binariesDir}:${outside.helmDir}:$PATH`);
   report("cluster: type these two lines in another shell; they have kubectl and helm");
-  report("cluster: pods can use the images of krane and of the tests; there is no registry");
+  report(
+    "cluster: pods can use the images of docs/quickstart.md, with repository=registry.example/krane; there is no registry",
+  );
   report("cluster: Ctrl-C takes it away");
 }
 
