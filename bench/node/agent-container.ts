@@ -16,10 +16,15 @@ const selector = "app.kubernetes.io/component=agent";
 // The unit of process start times, on every architecture that Node supports.
 const ticksPerSecond = 100;
 
-export async function measureAgent(krane: InstalledKrane, watch: ClusterWatch): Promise<AgentFigures> {
+export async function measureAgent(
+  krane: InstalledKrane,
+  watch: ClusterWatch,
+  roundsMax: number,
+): Promise<AgentFigures> {
   const memory = await memoryOf(await agentPod(krane));
   const startMs: number[] = [];
-  for (let round = 0; round < restarts; round += 1) startMs.push(await restart(krane, watch));
+  for (let round = 0; round < Math.min(restarts, roundsMax); round += 1)
+    startMs.push(await restart(krane, watch));
   return { startMs, ...memory };
 }
 

@@ -31,6 +31,6 @@ for (let round = -warmUps; round < rounds; round += 1) {
   }
 }
 const states = await measureStates(krane, watch, call, rounds);
-const figures: NodeFigures = { ...journeys, states, agent: await measureAgent(krane, watch) };
+const figures: NodeFigures = { ...journeys, states, agent: await measureAgent(krane, watch, rounds) };
 await writeFile(resultPath, JSON.stringify(figures));
 process.exit(0);
