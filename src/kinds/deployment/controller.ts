@@ -343,7 +343,13 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
 
   private replicaSetKeys(change: CacheChange<ReplicaSetProjection>) {
     if (change.kind === "deleted") this.deleted(change.key, change.before.value);
-    return replicaSetKeys(this.replicaSets, change, (value) => this.ingress.admits(value));
+    return replicaSetKeys(this.replicaSets, change, {
+      admits: (value) => this.ingress.admits(value),
+      isWanted: (key, { port, environmentId }) => {
+        const want = this.deps.store.get(key)?.want;
+        return want?.kind === "apply" && want.spec.port === port && want.spec.environmentId === environmentId;
+      },
+    });
   }
 
   private deleted(key: string, { namespace, environmentId }: ReplicaSetProjection): void {

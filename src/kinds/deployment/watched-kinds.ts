@@ -118,17 +118,25 @@ export function watchPolicies(deps: WatchedKindDeps): Policies {
   );
 }
 
-/** `admits`: whether the environment's policy is known to admit the port. */
+interface PolicyFacts {
+  /** Whether the environment's policy is known to admit the port. */
+  admits(value: ReplicaSetProjection): boolean;
+  /** Whether desired state asks for this port in this environment: the policy then counts it, whatever runs. */
+  isWanted(key: string, value: ReplicaSetProjection): boolean;
+}
+
 export function replicaSetKeys(
   sets: ReplicaSets,
   change: CacheChange<ReplicaSetProjection>,
-  admits: (value: ReplicaSetProjection) => boolean,
+  { admits, isWanted }: PolicyFacts,
 ): ChangedKeys {
   const { key } = change;
   if (!isContentChange(change)) return { reconcile: [], report: [key] };
-  const isExpected = sets.isOwnWrite(change) && !concernsPolicy(change, admits);
-  if (isExpected) return { reconcile: [], report: [key] };
-  return { reconcile: [key, ...policyKeysOf(statesOf(change))], report: [key] };
+  const isConcerned = concernsPolicy(change, admits);
+  if (!isConcerned && sets.isOwnWrite(change)) return { reconcile: [], report: [key] };
+  // The event of krane's own write often comes before its response, and looks like the write of somebody else.
+  const isCounted = !isConcerned && change.kind !== "deleted" && isWanted(key, change.after.value);
+  return { reconcile: [key, ...(isCounted ? [] : policyKeysOf(statesOf(change)))], report: [key] };
 }
 
 /**
