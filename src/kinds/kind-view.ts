@@ -34,6 +34,7 @@ export type ColumnName =
   | "version"
   | "environment"
   | "restarts"
+  | "age"
   | "reported"
   | "reason";
 

@@ -6,6 +6,7 @@ export const workloadColumns: readonly ColumnName[] = [
   "name",
   "ready",
   "phase",
+  "age",
   "image",
   "version",
   "environment",

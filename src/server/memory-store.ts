@@ -430,7 +430,10 @@ export class MemoryStore extends DesiredChanges implements Store {
     this.checkRow(name, kind, change);
     region.counter += 1n;
     const version = region.counter;
-    this.table(name, kind).put({ ...change, version });
+    const table = this.table(name, kind);
+    const before = table.get(change.id);
+    const createdAtMs = before?.desired === "running" ? before.createdAtMs : author.atMs;
+    table.put({ ...change, version, ...(createdAtMs !== undefined && { createdAtMs }) });
     const event = change.desired === "stopped" ? "stopped" : "set";
     region.history.add({ ...author, kind, id: change.id, version, event, outcome: "" });
     region.changed.wakeAll();

@@ -48,6 +48,8 @@ export interface Row<K extends KindName> {
   readonly contentHash?: Uint8Array;
   /** The app that it is a release or the route of. */
   readonly appId?: string;
+  /** When it was first wanted, or wanted again after its deletion; absent if that was not noted. */
+  readonly createdAtMs?: number;
 }
 
 /** The new content of a row. */

@@ -48,6 +48,7 @@ export function defineStoreContract(target: StoreTarget): void {
         await check({ ...opened, region });
       });
     desiredState(holds);
+    ages(holds);
     largeChanges(holds);
     content(holds);
     names(holds);
@@ -140,6 +141,25 @@ function desiredState(holds: Holds): void {
     assert.deepEqual((await store.changesSince(region, "sentinel", 0n, 10)).rows, []);
     assert.deepEqual((await store.changesSince(region, "deployment", 2n ** 64n - 1n, 10)).rows, []);
     assert.deepEqual(seen(await store.rows(region, "deployment")), ["b@2", "c@3", "a@4"]);
+  });
+}
+
+function ages(holds: Holds): void {
+  holds("an object is as old as its first order, or the first one after its deletion", async (open) => {
+    const { store, region } = open;
+    const createdAtMs = async () => (await store.row(region, "deployment", "a"))?.createdAtMs ?? 0;
+    await store.put(region, "deployment", deployment("a"), author);
+    const first = await createdAtMs();
+    assert.ok(first > 0);
+    await store.put(region, "deployment", deployment("a", { replicas: 9 }), author);
+    assert.equal(await createdAtMs(), first);
+    await store.stop(region, "deployment", "a", author);
+    assert.equal(await createdAtMs(), first);
+    // The database has a clock of its own.
+    const later = { ...author, atMs: author.atMs + 1_000 };
+    await eventually("another time passes", async () => assert.ok(Date.now() > first));
+    await store.put(region, "deployment", deployment("a"), later);
+    assert.ok((await createdAtMs()) > first);
   });
 }
 

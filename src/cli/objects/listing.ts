@@ -6,6 +6,7 @@ import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import type { Io } from "../io.ts";
+import { parseAge } from "../terminal/age.ts";
 import { isForPrograms, renderValue } from "../terminal/output.ts";
 import { type Cell, renderTable } from "../terminal/table.ts";
 import { renderPath } from "./field-path.ts";
@@ -76,7 +77,7 @@ async function renderDocuments(items: readonly ListedItem[]): Promise<string> {
 
 type Rows = readonly (readonly Cell[])[];
 
-/** By the column with the title; numbers in its text by their value. */
+/** By the column with the title. */
 function sorted(titles: readonly string[], rows: Rows, column: string | undefined): Rows {
   if (column === undefined) return rows;
   const index = titles.indexOf(column.toUpperCase());
@@ -86,6 +87,13 @@ function sorted(titles: readonly string[], rows: Rows, column: string | undefine
     const cell = row[index] ?? "";
     return typeof cell === "string" ? cell : cell.text;
   };
-  const { compare } = new Intl.Collator("en", { numeric: true });
-  return rows.toSorted((a, b) => compare(textOf(a), textOf(b)));
+  return rows.toSorted((a, b) => compareTexts(textOf(a), textOf(b)));
+}
+
+const { compare } = new Intl.Collator("en", { numeric: true });
+
+/** Numbers by their value, and ages by their length: 90s is more than 1m. */
+export function compareTexts(a: string, b: string): number {
+  const [ageA, ageB] = [parseAge(a), parseAge(b)];
+  return ageA !== undefined && ageB !== undefined ? ageA - ageB : compare(a, b);
 }

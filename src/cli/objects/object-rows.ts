@@ -103,6 +103,7 @@ const columns: Readonly<Record<ColumnName, Column>> = {
     title: "RESTARTS",
     cell: (object) => restartsOfPods(viewOf(object).listedPods(object)),
   },
+  age: { title: "AGE", cell: ({ createdAtMs }, { nowMs }) => ageOf(createdAtMs, nowMs) },
   reported: {
     ...wide,
     title: "REPORTED",

@@ -16,6 +16,13 @@ export function ageOf(atMs: bigint | number, nowMs: number): string {
   return `${Math.floor(ms / unitMs)}${letter}`;
 }
 
+/** What `ageOf` has written, in milliseconds. */
+export function parseAge(text: string): number | undefined {
+  const [, count, letter] = /^(\d+)([dhms])$/.exec(text) ?? [];
+  const [, unitMs = Number.NaN] = units.find(([each]) => each === letter) ?? [];
+  return count === undefined ? undefined : Number(count) * unitMs;
+}
+
 /** The time in UTC; empty for 0. */
 export function momentOf(atMs: bigint | number): string {
   return Number(atMs) === 0 ? "" : utcText(Number(atMs));

@@ -9,7 +9,7 @@ import type { KindView, PodCounts } from "../kind-view.ts";
 import { readyPodsText, workloadColumns, workloadText } from "../workload-view.ts";
 
 export const deploymentView: KindView = {
-  columns: workloadColumns.flatMap((name) => (name === "image" ? ["restarts", name] : [name])),
+  columns: workloadColumns.flatMap((name) => (name === "age" ? ["restarts", name] : [name])),
   podsOf,
   listedPods: ({ deployment }) => deployment?.instances ?? [],
   reportedAtMs: ({ deployment }) => deployment?.reportedAtMs,

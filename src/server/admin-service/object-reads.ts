@@ -182,6 +182,7 @@ export function objectView<K extends KindName>(
     deploymentId: row.deploymentId ?? "",
     appId: row.appId ?? "",
     secretNames: secretNames(kind, row.spec),
+    createdAtMs: BigInt(row.createdAtMs ?? 0),
   });
 }
 

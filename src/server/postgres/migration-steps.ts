@@ -426,4 +426,19 @@ export const steps: readonly Migration[] = [
     PRIMARY KEY (region, instance_id)
   );
   `,
+  `
+  LOCK TABLE objects IN ACCESS EXCLUSIVE MODE;
+  ALTER TABLE objects ADD COLUMN created_at_ms bigint;
+
+  -- By the database, so that it is right for rows that servers of the previous version write meanwhile, too.
+  CREATE FUNCTION note_creation() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    NEW.created_at_ms := (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER objects_created BEFORE INSERT ON objects
+    FOR EACH ROW EXECUTE FUNCTION note_creation();
+  CREATE TRIGGER objects_created_again BEFORE UPDATE OF desired ON objects
+    FOR EACH ROW WHEN (OLD.desired = 'stopped' AND NEW.desired = 'running') EXECUTE FUNCTION note_creation();
+  `,
 ];

@@ -16,7 +16,7 @@ export function withinRange(number: bigint): bigint {
 }
 
 export const objectColumns =
-  "o.id, o.name, o.desired, o.format, o.spec, o.deployment_id, o.app_id, o.version, o.content_hash";
+  "o.id, o.name, o.desired, o.format, o.spec, o.deployment_id, o.app_id, o.version, o.content_hash, o.created_at_ms";
 
 /** 64-bit numbers arrive as text. */
 export interface ObjectRow {
@@ -30,6 +30,7 @@ export interface ObjectRow {
   readonly version: string;
   /** Null on a row that a migration has not reached yet. */
   readonly content_hash: Buffer | null;
+  readonly created_at_ms: string | null;
 }
 
 /** From a LEFT JOIN, where no object matched. */
@@ -43,6 +44,7 @@ export function decodeRow<K extends KindName>(kind: K, row: ObjectRow): Row<K> {
   const more = {
     ...(row.deployment_id !== null && { deploymentId: row.deployment_id }),
     ...(row.app_id !== null && { appId: row.app_id }),
+    ...(row.created_at_ms !== null && { createdAtMs: Number(row.created_at_ms) }),
     // A copy: the buffer keeps the whole result in memory.
     ...(row.content_hash !== null && { contentHash: new Uint8Array(row.content_hash) }),
   };

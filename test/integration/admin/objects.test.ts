@@ -162,10 +162,7 @@ test("what an object belongs to and where it is cannot change while it is wanted
   );
 
   await admins.deleteObject({ ref: web });
-  await assert.rejects(
-    apply(moved),
-    hasCode(Code.InvalidArgument, /environment_id is "env_other"/),
-  );
+  await assert.rejects(apply(moved), hasCode(Code.InvalidArgument, /environment_id is "env_other"/));
   await admins.applyEnvironment({ region, ...environmentOf(), id: "env_other" });
   await apply(moved);
   const row = await store.row(region, "deployment", web.id);

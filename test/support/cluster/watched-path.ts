@@ -17,11 +17,11 @@ export async function watchPath<T>(
   signal: AbortSignal,
   onEvent: OnEvent<T>,
 ): Promise<void> {
-  let ended = await openWatch(server, path, signal, onEvent);
+  let watch = await openWatch(server, path, signal, onEvent);
   void (async () => {
     while (!signal.aborted) {
-      await ended;
-      if (!signal.aborted) ended = await openWatch(server, path, signal, onEvent);
+      await watch.ended;
+      if (!signal.aborted) watch = await openWatch(server, path, signal, onEvent);
     }
   })().catch((error: unknown) => {
     if (!signal.aborted) throw error;
@@ -33,7 +33,7 @@ async function openWatch<T>(
   path: string,
   signal: AbortSignal,
   onEvent: OnEvent<T>,
-): Promise<Promise<unknown>> {
+): Promise<{ readonly ended: Promise<unknown> }> {
   const separator = path.includes("?") ? "&" : "?";
   const outgoing = request(new URL(`${path}${separator}watch=true&timeoutSeconds=3600`, serverUrl), {
     ca,
@@ -49,5 +49,5 @@ async function openWatch<T>(
     const { type, object } = JSON.parse(line) as { readonly type: string; readonly object: T };
     onEvent(type, object);
   });
-  return once(lines, "close");
+  return { ended: once(lines, "close") };
 }
