@@ -47,7 +47,7 @@ export async function waitForApps(admin: Admin, io: Io, { apps, timeoutMs }: App
         const waitedMs = clock.nowMs() - startedMs;
         if (waitedMs > timeoutMs) {
           const time = formatDuration(timeoutMs);
-          throw new CommandError("failed", `not ready after ${time}: ${title}: ${verdict.text}`);
+          throw new CommandError("failed", `not done after ${time}: ${title}: ${verdict.text}`);
         }
         progress.show(
           `${title}: ${verdict.text}`,

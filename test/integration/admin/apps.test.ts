@@ -336,6 +336,9 @@ test("krane release says what is missing or wrong", async (t) => {
   const guarded = await world.run(["release", "web", "--restart", "--if-version", "1"]);
   assert.equal(guarded.code, 1);
   assert.match((await world.run(["get", "apps"])).stdout, /Ready +1 /);
+  const late = await world.run(["release", "web", "--image", "web:2", "--wait", "--timeout", "1ms"]);
+  assert.equal(late.code, 1);
+  assert.match(late.stderr, /krane: not done after 1ms: app\/app_web: release 2 is starting, /);
 });
 
 test("a restart releases the same program with the newest secrets", async (t) => {
