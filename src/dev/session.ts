@@ -64,6 +64,7 @@ export class LiveSession {
   private chosen = "";
   private showsHelp = false;
   private recent: string[] = [];
+  private result: string | undefined;
   private pending: Promise<void> = Promise.resolve();
 
   constructor(region: DevRegion, screen: Screen, clock: Clock) {
@@ -93,13 +94,14 @@ export class LiveSession {
   }
 
   redraw(): void {
-    const { region, state, chosen, recent, showsHelp } = this;
+    const { region, state, chosen, recent, result, showsHelp } = this;
     const { cluster, name, cliContextPath, adminToken } = region;
     const { dashboard, ...others } = region.urls;
     const urls =
       dashboard === undefined ? others : { dashboard, "its token": adminToken.reveal(), ...others };
     const { kubeconfigPath } = cluster;
-    const model = { urls, kubeconfigPath, cliContextPath, region: name, state, chosen, recent, showsHelp };
+    const seen = { state, chosen, recent, result, showsHelp };
+    const model = { urls, kubeconfigPath, cliContextPath, region: name, ...seen };
     this.screen.draw(renderView(model, this.screen.size()));
   }
 
@@ -124,11 +126,12 @@ export class LiveSession {
     const { chosen } = this;
     this.pending = this.pending.then(async () => {
       try {
-        this.tell(await runAction(action, this.region, chosen, signal));
+        this.result = await runAction(action, this.region, chosen, signal);
       } catch (error) {
         if (isAbort(error, signal)) return;
-        this.tell(error instanceof Error ? error.message : String(error));
+        this.result = error instanceof Error ? error.message : String(error);
       }
+      this.tell(this.result);
       this.redraw();
     });
   }

@@ -123,6 +123,16 @@ describe("the screen", () => {
       assert.equal(shown.split("\n").length - 2, rows);
     });
 
+  test("keeps the whole result of the last key while events follow it", () => {
+    const result = screens["many"]?.recent?.at(-1) ?? assert.fail("it has none");
+    const recent = [result, "deployment krane-dev/app-40: desired v4, applied v4", "streams: open"];
+    const shown = rendered(80, 24, false, { ...screens["many"], recent, result });
+    assert.match(shown, /set 5 replicas and another project.*\n +after 12 ms\n/);
+    assert.equal(shown.split("\n").length - 2, 24);
+    const large = rendered(120, 40, false, { recent, result });
+    assert.match(large, /after 12 ms\n.*applied v4\n.*streams: open\n/);
+  });
+
   test("has help that is wrapped and not cut at 80 columns", () => {
     const page = rendered(80, 40, false, { showsHelp: true });
     assert.doesNotMatch(page, /\.\.\.\n/);

@@ -20,6 +20,8 @@ export interface ViewModel {
   readonly chosen: string;
   /** Recent events, oldest first. */
   readonly recent: readonly string[];
+  /** The one of them that the last key led to. */
+  readonly result?: string | undefined;
   readonly showsHelp: boolean;
 }
 
@@ -50,17 +52,32 @@ export function renderView(model: ViewModel, size: ViewSize): readonly string[] 
   };
   const foot = take(footLines(size.columns));
   const head = take(headLines(model).map(clip));
-  const recent = model.recent
-    .slice(-recentMax)
-    .flatMap((line) => wrapped(`  ${printable(line)}`, size.columns, "    "));
-  const kept = page === undefined ? take(recent.slice(-recentRowsMin)) : [];
+  const kept = page === undefined ? take(recentLines(model, size.columns, recentRowsMin)) : [];
   const bodyRoom = room + bodyRows;
   const body = page?.slice(0, bodyRoom) ?? tableLines(model, { ...size, rows: bodyRoom });
   room = bodyRoom - body.length + (kept.length === 0 ? 0 : kept.length + 1);
-  const shownRecent = take(recent.slice(-Math.min(recentMax, Math.max(0, room - 1))));
+  const shownRecent = take(recentLines(model, size.columns, Math.min(recentMax, Math.max(0, room - 1))));
   return [head, body, shownRecent, foot]
     .filter((part) => part.length > 0)
     .flatMap((part, index) => (index === 0 ? [...part] : ["", ...part]));
+}
+
+/** The newest ones. The result of the last key stays while others follow it. */
+function recentLines({ recent, result }: ViewModel, columns: number, rowsMax: number): readonly string[] {
+  if (rowsMax === 0) return [];
+  const rowsOf = (line: string) => wrapped(`  ${printable(line)}`, columns, "    ");
+  const at = result === undefined ? -1 : recent.lastIndexOf(result);
+  if (at < 0) return recent.slice(-recentMax).flatMap(rowsOf).slice(-rowsMax);
+  const later = recent.slice(at + 1).flatMap(rowsOf);
+  const own = rowsOf(recent[at] ?? "").slice(0, rowsMax);
+  const earlier = recent.slice(0, at).flatMap(rowsOf);
+  const laterCount = Math.min(later.length, rowsMax - own.length);
+  const earlierCount = rowsMax - own.length - laterCount;
+  return [
+    ...earlier.slice(earlier.length - Math.min(earlier.length, earlierCount)),
+    ...own,
+    ...later.slice(later.length - laterCount),
+  ];
 }
 
 function headLines({ region, state, urls, kubeconfigPath, cliContextPath }: ViewModel): readonly string[] {
