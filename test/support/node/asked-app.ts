@@ -80,6 +80,8 @@ export async function watchReleases({ cluster }: InstalledKrane, signal: AbortSi
     releases.set(metadata?.name ?? "", release);
     if (metadata?.deletionTimestamp !== undefined && !ended.has(release)) ended.set(release, Date.now());
   });
+  // Endpoints are told by their pods.
+  await eventually("the pods are known", () => assert.ok(releases.size > 0));
   const slices = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices?labelSelector=kubernetes.io/service-name%3D${name}`;
   await watchPath<EndpointSlice>(cluster, slices, signal, (event, { endpoints }) => {
     const names = event === "DELETED" ? [] : (endpoints ?? []).map(({ targetRef }) => targetRef?.name ?? "");
