@@ -21,7 +21,12 @@ export class Ledger {
   private readonly byId = new Map<string, Order[]>();
   /** When each object that the control plane once had was last seen to vanish from it. */
   private readonly absentSince = new Map<string, number>();
-  private epoch = 0;
+  private histories = 0;
+
+  /** The number of the control plane's history; each restore begins a new one. */
+  get epoch(): number {
+    return this.histories;
+  }
 
   /** The number of the next order. */
   get next(): number {
@@ -45,7 +50,7 @@ export class Ledger {
     rows: readonly (Pick<Order, "kind" | "id" | "number"> & { readonly isStopped: boolean })[],
     nowMs: number,
   ): void {
-    this.epoch += 1;
+    this.histories += 1;
     const present = new Set(rows.map(({ kind, id }) => `${kind} ${id}`));
     for (const { kind, id, number, isStopped } of rows) {
       const later = (this.byId.get(`${kind} ${id}`) ?? []).filter((each) => each.number > number);
@@ -69,6 +74,11 @@ export class Ledger {
 
   order(number: number): Order | undefined {
     return this.orders[number - 1];
+  }
+
+  /** The number of the newest order about it; 0 without one. */
+  newest(kind: KindName, id: string): number {
+    return this.byId.get(`${kind} ${id}`)?.at(-1)?.number ?? 0;
   }
 
   /** The first order to delete the object after that one, or in a newer history of the control plane. */

@@ -22,8 +22,9 @@ export type Action = (world: World, choices: Choices) => Promise<void>;
 
 const author = (world: World) => ({ by: "sim", atMs: world.clock.wallMs() });
 
+/** Without those of apps. */
 async function rowsOf<K extends KindName>(world: World, kind: K) {
-  return world.plane.store.rows(region, kind);
+  return (await world.plane.store.rows(region, kind)).filter(({ appId }) => appId === undefined);
 }
 
 async function put<K extends KindName>(world: World, kind: K, id: string, init: ApplyInit<K>): Promise<void> {
@@ -158,6 +159,13 @@ async function breakImages(world: World, choices: Choices): Promise<void> {
   behaviours.set(name, { image: `registry.example/${choices.one(namespaces)}/*`, behaviour });
   world.clock.setTimer(choices.between(30_000, 300_000), () => behaviours.remove(name));
 }
+
+/** With their weights, in seeds that have apps. */
+export const appLife: readonly (readonly [weight: number, name: string, action: Action])[] = [
+  [10, "release an image", ({ apps }, choices) => apps.release(choices)],
+  [3, "scale an app", ({ apps }, choices) => apps.scale(choices)],
+  [1, "delete an app", ({ apps }, choices) => apps.remove(choices)],
+];
 
 /** With their weights. */
 export const life: readonly (readonly [weight: number, name: string, action: Action])[] = [

@@ -120,7 +120,11 @@ export const plantedBugs: readonly PlantedBug[] = [
     "if (!isClaimable(live.ownership)) return conflict(name, live.ownership);",
     "",
   ),
-  steps("a workload waits for its policy", "if (step.isReady && (isCertain || (await step.confirm(signal)))) continue;", "continue;"),
+  steps(
+    "a workload waits for its policy",
+    "if (step.isReady && (isCertain || (await step.confirm(signal)))) continue;",
+    "continue;",
+  ),
   steps("what lost its seal is sealed again", "live.deleting || !isSealed(live.ownership)", "live.deleting"),
   steps(
     "in-sync objects are not written",

@@ -2,12 +2,13 @@
 import type { AnyKind } from "../src/kinds/kinds.ts";
 import { faults, healAll } from "./adversary.ts";
 import { Choices } from "./choices.ts";
-import { life } from "./life.ts";
+import { appLife, life } from "./life.ts";
 import { AnswersOracle } from "./oracles/answers.ts";
 import { Convergence } from "./oracles/convergence.ts";
 import { IsolationOracle, LeaseOracle } from "./oracles/isolation.ts";
 import { OrdersOracle } from "./oracles/orders.ts";
 import { OwnershipOracle } from "./oracles/ownership.ts";
+import { RoutesOracle } from "./oracles/routes.ts";
 import { SpeechOracle } from "./oracles/speech.ts";
 import { type Violation, World } from "./world.ts";
 
@@ -44,6 +45,10 @@ export interface SeedOutcome {
 const unnamedShare = 0.25;
 /** And how many of those send no version in responses, as the original's. */
 const unversionedShare = 0.5;
+/** How many seeds have apps. */
+const appsShare = 0.5;
+/** What is added to all seeds has choices and indexes of its own, so that it does not change what they do besides. */
+const addedIndexMin = 10_000;
 const disturbedMsDefault = 20 * 60_000;
 // A deletion that is held back, a namespace in back-off and a node that was lost all take minutes.
 const settleMaxMs = 25 * 60_000;
@@ -60,33 +65,49 @@ export function planOf(seed: number, disturbedMs: number = disturbedMsDefault): 
   const on = faults.filter(() => choices.chance(share));
   const lifeEveryMs = choices.between(3_000, 30_000);
   const faultEveryMs = choices.between(8_000, 90_000);
-  const events: Omit<PlannedEvent, "index">[] = [];
-  const draw = (
-    kind: PlannedEvent["kind"],
-    everyMs: number,
-    names: readonly (readonly [number, string])[],
-  ) => {
-    const sum = names.reduce((total, [weight]) => total + weight, 0);
-    for (let atMs = 0; sum > 0; ) {
-      atMs += -Math.log(1 - choices.next()) * everyMs;
-      if (atMs > disturbedMs) return;
-      events.push({ atMs, kind, name: weighted(names, choices.next() * sum) });
-    }
-  };
-  draw(
-    "life",
-    lifeEveryMs,
-    life.map(([weight, name]) => [weight, name]),
-  );
-  draw(
-    "fault",
-    faultEveryMs,
-    on.map(({ weight, name }) => [weight, name]),
-  );
-  return events.sort((a, b) => a.atMs - b.atMs).map((event, index) => ({ ...event, index }));
+  const events = [
+    ...drawn(choices, "life", lifeEveryMs, disturbedMs, life),
+    ...drawn(
+      choices,
+      "fault",
+      faultEveryMs,
+      disturbedMs,
+      on.map(({ weight, name }) => [weight, name]),
+    ),
+  ];
+  const numbered = (found: readonly Omit<PlannedEvent, "index">[], firstIndex: number) =>
+    found
+      .toSorted((a, b) => a.atMs - b.atMs)
+      .map((event, index) => ({ ...event, index: firstIndex + index }));
+  const added = numbered(appEvents(seed, disturbedMs), addedIndexMin);
+  return [...numbered(events, 0), ...added].sort((a, b) => a.atMs - b.atMs);
 }
 
-function weighted(names: readonly (readonly [number, string])[], point: number): string {
+function appEvents(seed: number, disturbedMs: number): readonly Omit<PlannedEvent, "index">[] {
+  const choices = new Choices(seed, "apps");
+  if (!choices.chance(appsShare)) return [];
+  return drawn(choices, "life", choices.between(10_000, 60_000), disturbedMs, appLife);
+}
+
+/** Events of a kind at random times, with weighted names. */
+function drawn(
+  choices: Choices,
+  kind: PlannedEvent["kind"],
+  everyMs: number,
+  untilMs: number,
+  names: readonly (readonly [weight: number, name: string, ...rest: unknown[]])[],
+): readonly Omit<PlannedEvent, "index">[] {
+  const events: Omit<PlannedEvent, "index">[] = [];
+  const sum = names.reduce((total, [weight]) => total + weight, 0);
+  for (let atMs = 0; sum > 0; ) {
+    atMs += -Math.log(1 - choices.next()) * everyMs;
+    if (atMs > untilMs) return events;
+    events.push({ atMs, kind, name: weighted(names, choices.next() * sum) });
+  }
+  return events;
+}
+
+function weighted(names: readonly (readonly [number, string, ...unknown[]])[], point: number): string {
   let sum = 0;
   for (const [weight, name] of names) {
     sum += weight;
@@ -137,10 +158,12 @@ export function watchEverything(world: World): Convergence {
     new IsolationOracle(world),
     new LeaseOracle(world),
     new SpeechOracle(world),
+    new RoutesOracle(world),
     convergence,
   ];
   for (const oracle of oracles) world.watch(oracle);
   new AnswersOracle(world).start();
+  world.apps.start();
   return convergence;
 }
 
@@ -149,7 +172,7 @@ async function happen(world: World, { index, kind, name }: PlannedEvent): Promis
   const choices = new Choices(world.seed, `event ${index}`);
   world.trace.add(kind === "life" ? "people" : "adversary", name);
   try {
-    if (kind === "life") await life.find(([, each]) => each === name)?.[2](world, choices);
+    if (kind === "life") await [...life, ...appLife].find(([, each]) => each === name)?.[2](world, choices);
     else await faults.find((fault) => fault.name === name)?.begin(world, choices);
   } catch (error) {
     world.violate("simulation", `${name}: ${error instanceof Error ? error.stack : String(error)}`);

@@ -3,6 +3,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../src/concurrency/clock.ts";
 import { Secret } from "../src/config/secret.ts";
+import type { App } from "../src/gen/krane/admin/v1/app_pb.ts";
 import { type KindName, kindNames } from "../src/kinds/kinds.ts";
 import { createInMemoryControlPlane, type InMemoryControlPlane } from "../src/server/in-process.ts";
 import type { MemoryStore } from "../src/server/memory-store.ts";
@@ -19,10 +20,13 @@ export const withoutVersions: Interceptor = (next) => async (call) => {
   return response;
 };
 
+const appsMax = 1_000;
+
 export interface Backup {
   readonly incarnation: Awaited<ReturnType<MemoryStore["incarnation"]>>;
   readonly counter: bigint;
   readonly rows: readonly (readonly [KindName, Row<KindName>])[];
+  readonly apps: readonly App[];
 }
 
 export interface SimPlaneDeps {
@@ -93,7 +97,8 @@ export class SimPlane {
     );
     const [agent] = await this.store.agents(region);
     const incarnation = await this.store.incarnation();
-    return { incarnation, counter: agent?.newestVersion ?? 0n, rows: tables.flat() };
+    const apps = (await this.store.apps(region, "", appsMax)).flatMap(({ app }) => app ?? []);
+    return { incarnation, counter: agent?.newestVersion ?? 0n, rows: tables.flat(), apps };
   }
 
   /** The database is the backup from now on. The server notices when an agent tells it what it has seen. */
@@ -106,7 +111,7 @@ export class SimPlane {
   async empty(): Promise<void> {
     const incarnation = await this.store.incarnation();
     this.plane.faults.cutStreams();
-    this.plane = await this.fromBackup({ incarnation, counter: 0n, rows: [] }, false);
+    this.plane = await this.fromBackup({ incarnation, counter: 0n, rows: [], apps: [] }, false);
   }
 
   /** Agents reach another server that claims the same history, with these rows. */
@@ -122,10 +127,11 @@ export class SimPlane {
     this.replica = await this.fromBackup(backup, true);
   }
 
-  private async fromBackup({ incarnation, counter, rows }: Backup, isReplica: boolean) {
+  private async fromBackup({ incarnation, counter, rows, apps }: Backup, isReplica: boolean) {
     const plane = this.open(incarnation && { ...incarnation, isReplica });
     await plane.store.registerRegion(this.deps.region);
     for (const [kind, row] of rows) plane.store.insertSilently(this.deps.region, kind, row);
+    for (const app of apps) plane.store.insertAppSilently(this.deps.region, app);
     plane.store.setCounter(this.deps.region, counter);
     return plane;
   }

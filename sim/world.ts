@@ -3,6 +3,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { type AnyKind, type KindName, kindNames } from "../src/kinds/kinds.ts";
 import { createLog, type Log } from "../src/telemetry/log.ts";
+import { Apps } from "./apps.ts";
 import { Choices } from "./choices.ts";
 import { Ledger } from "./ledger.ts";
 import { SimAgent, type SimAgentDeps } from "./sim-agent.ts";
@@ -54,6 +55,7 @@ export class World {
   readonly ledger = new Ledger();
   readonly agents: readonly SimAgent[];
   readonly plane: SimPlane;
+  readonly apps = new Apps(this);
   /** Of the control plane's database. */
   readonly backups: Backup[] = [];
   violation: Violation | undefined;
@@ -157,7 +159,7 @@ export class World {
         (await this.plane.store.rows(region, kind)).map((row) => ({
           kind,
           id: row.id,
-          number: this.numberIn(kind, row.spec),
+          number: kind === "route" ? this.ledger.newest(kind, row.id) : this.numberIn(kind, row.spec),
           isStopped: row.desired === "stopped",
         })),
       ),
@@ -166,10 +168,11 @@ export class World {
     const text = rows.map(({ id, number, isStopped }) => `${id}:${isStopped ? "deleted" : number}`).join(" ");
     this.trace.add("control plane", `has ${text || "no rows"}`);
     this.ledger.restored(rows, this.clock.nowMs());
+    await this.apps.restored();
   }
 
-  /** The number of the order that a spec comes from. */
-  numberIn(kind: KindName, spec: unknown): number {
+  /** The number of the order that a spec comes from. A route has none in it. */
+  numberIn(kind: Exclude<KindName, "route">, spec: unknown): number {
     if (kind === "policy") {
       const { policy } = spec as { readonly policy: Uint8Array };
       return Number(/"port":"(\d+)"/.exec(Buffer.from(policy).toString())?.[1] ?? 0) - this.ledger.portOf(0);

@@ -1,7 +1,8 @@
 // What oracles share: how to read the audit trail.
 import type { KindName } from "../../src/kinds/kinds.ts";
+import { labelKeys } from "../../src/model/labels.ts";
 import { ownNamespace } from "../sim-agent.ts";
-import type { AuditedChange, AuditRecord } from "../sim-cluster.ts";
+import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
 
 export function isAgent(actor: string): boolean {
   return actor.startsWith("agent ");
@@ -26,3 +27,9 @@ export const placesOfKinds: Readonly<Record<KindName, readonly [plural: string, 
   policy: ["ciliumnetworkpolicies", "cilium.io"],
   route: ["services", ""],
 };
+
+/** The deployment that a Service leads to. */
+export function targetOf(service: LiveObject | undefined): string {
+  const { selector = {} } = (service?.["spec"] ?? {}) as { selector?: Readonly<Record<string, string>> };
+  return selector[labelKeys.deploymentId] ?? "";
+}

@@ -8,7 +8,7 @@ import { getsItsSecrets } from "../pod-secrets.ts";
 import type { AuditRecord, LiveObject } from "../sim-cluster.ts";
 import { type Oracle, region, type World } from "../world.ts";
 import { objectsOfLeader } from "./answers.ts";
-import { managedChanges, nameOf, placesOfKinds } from "./audit-view.ts";
+import { managedChanges, nameOf, placesOfKinds, targetOf } from "./audit-view.ts";
 
 const secretsMaxMs = 10_000;
 
@@ -45,8 +45,12 @@ export class Convergence implements Oracle {
   }
 
   async differences(): Promise<readonly string[]> {
-    const found = await Promise.all(kindNames.map((kind) => this.differencesOf(kind)));
-    const reports = [...(await this.reportDifferences()), ...(await this.sentinelDifferences())];
+    const kinds = kindNames.map((kind) =>
+      kind === "route" ? this.routeDifferences() : this.differencesOf(kind),
+    );
+    const found = await Promise.all(kinds);
+    const apps = (await this.world.apps.unfinished()).map((id) => `app ${id} is still releasing`);
+    const reports = [...apps, ...(await this.reportDifferences()), ...(await this.sentinelDifferences())];
     const differences = [...found.flat(), ...reports, ...(await this.answerDifferences())];
     return differences.length > 0 ? differences : this.secretDifferences();
   }
@@ -110,7 +114,25 @@ export class Convergence implements Oracle {
     return found;
   }
 
-  private async differencesOf(kind: KindName): Promise<string[]> {
+  /** Every Service of a route leads where the control plane wants it. */
+  private async routeDifferences(): Promise<string[]> {
+    const services = this.world.cluster.list("services");
+    const found: string[] = [];
+    for (const { id, desired, spec } of await this.world.plane.store.rows(region, "route")) {
+      const live = services.find((each) => each.metadata.labels?.[labelKeys.routeId] === id);
+      if (
+        desired === "stopped"
+          ? live !== undefined
+          : targetOf(live) !== spec.deploymentId || live === undefined
+      )
+        found.push(
+          `route ${id} leads to ${live && targetOf(live)} instead of ${desired} ${spec.deploymentId}`,
+        );
+    }
+    return found;
+  }
+
+  private async differencesOf(kind: Exclude<KindName, "route">): Promise<string[]> {
     const rows = await this.world.plane.store.rows(region, kind);
     const [plural, group] = placesOfKinds[kind];
     const live = this.world.cluster.list(plural, group).filter((object) => this.world.isOfAgents(object));
@@ -131,7 +153,7 @@ export class Convergence implements Oracle {
   }
 
   private specDifferences(
-    kind: KindName,
+    kind: Exclude<KindName, "route">,
     id: string,
     spec: unknown,
     plural: string,

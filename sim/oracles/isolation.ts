@@ -20,8 +20,8 @@ export class IsolationOracle implements Oracle {
 
   onChange({ plural, before, after }: AuditedChange, actor: string): void {
     if (plural !== "ciliumnetworkpolicies" || before === undefined || after !== undefined) return;
-    if (isAgent(actor) || !this.world.isOfAgents(before)) return;
     const { namespace = "", labels = {} } = before.metadata;
+    if (isAgent(actor) || !this.world.isOfAgents(before) || labels[labelKeys.routeId] !== undefined) return;
     const namespaceUid = this.namespaceUid(namespace);
     const key = `${namespace} ${labels[labelKeys.environmentId]}`;
     this.deleted.set(key, { atMs: this.world.clock.nowMs(), namespaceUid });
@@ -64,7 +64,9 @@ function isFor(
   namespace: string | undefined,
   environment: string | undefined,
 ): boolean {
-  return metadata.namespace === namespace && metadata.labels?.[labelKeys.environmentId] === environment;
+  const { namespace: own, labels = {} } = metadata;
+  const isOfRoute = labels[labelKeys.routeId] !== undefined;
+  return own === namespace && labels[labelKeys.environmentId] === environment && !isOfRoute;
 }
 
 export class LeaseOracle implements Oracle {

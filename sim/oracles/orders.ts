@@ -124,6 +124,7 @@ export class OrdersOracle implements Oracle {
   private judgeCompanion(record: AuditRecord, change: AuditedChange, before: LiveObject): void {
     if (change.plural !== "ciliumnetworkpolicies") return;
     const { namespace, labels = {} } = before.metadata;
+    if (labels[labelKeys.routeId] !== undefined) return;
     const environment = labels[labelKeys.environmentId];
     const users = this.world.cluster
       .list("replicasets", "apps")

@@ -7,6 +7,7 @@ import {
   appNews,
   assertNoApp,
   environmentOfApp,
+  idOfApp,
   isSameApp,
   nameOfApp,
   type RowChange,
@@ -83,6 +84,12 @@ export function changeApp(
   region.apps.set(id, after);
   for (const entry of appNews(before, after, author)) region.history.add(entry);
   return { before, after: clone(AppSchema, after), stopped };
+}
+
+/** As it is: its rows are inserted by themselves. */
+export function insertApp(region: Region, app: App): void {
+  region.apps.set(idOfApp(app), app);
+  if (app.version > region.appCounter) region.appCounter = app.version;
 }
 
 /** By id. */

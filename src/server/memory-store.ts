@@ -1,9 +1,9 @@
-// The store in memory, for tests, simulation and `krane dev`. No method awaits between
-// reading and writing, so a row and its version appear together, and changes become
-// visible in order.
+// The store in memory, for tests, simulation and `krane dev`. No method awaits between reading and writing, so a row and
+// its version appear together, and changes become visible in order.
 
 import { ChangeSignal } from "../concurrency/change-signal.ts";
 import type { Incarnation } from "../control-plane/incarnation.ts";
+import type { App } from "../gen/krane/admin/v1/app_pb.ts";
 import {
   type KindName,
   kindNames,
@@ -22,7 +22,7 @@ import { findHeld, releasesFor } from "./held-releases.ts";
 import { encodeSpec } from "./kind-messages.ts";
 import { knownAfter } from "./known-state.ts";
 import { heardSince } from "./last-heard.ts";
-import { activeIds, appFacts, appsBehind, assertNoAppUses, changeApp } from "./memory-apps.ts";
+import { activeIds, appFacts, appsBehind, assertNoAppUses, changeApp, insertApp } from "./memory-apps.ts";
 import {
   allowAdoptions,
   emptyRegion,
@@ -444,6 +444,8 @@ export class MemoryStore extends DesiredChanges implements Store {
   insertSilently<K extends KindName>(region: string, kind: K, row: Row<K>): void {
     this.table(region, kind).put(row);
   }
+
+  insertAppSilently = (region: string, app: App): void => insertApp(this.region(region), app);
 
   /** The number of streams that wait for the next change of a region. */
   waitingCount(region: string): number {
