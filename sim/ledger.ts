@@ -76,9 +76,10 @@ export class Ledger {
     return this.orders[number - 1];
   }
 
-  /** The number of the newest order about it; 0 without one. */
-  newest(kind: KindName, id: string): number {
-    return this.byId.get(`${kind} ${id}`)?.at(-1)?.number ?? 0;
+  /** The number of the newest order that it should run; 0 without one. */
+  newestToRun(kind: KindName, id: string): number {
+    const orders = this.byId.get(`${kind} ${id}`) ?? [];
+    return orders.findLast(({ desired }) => desired === "running")?.number ?? 0;
   }
 
   /** The first order to delete the object after that one, or in a newer history of the control plane. */

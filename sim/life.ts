@@ -167,6 +167,13 @@ export const appLife: readonly (readonly [weight: number, name: string, action: 
   [1, "delete an app", ({ apps }, choices) => apps.remove(choices)],
 ];
 
+/** With their weights, in seeds in which a program gives orders by SchedulerService. */
+export const callerLife: readonly (readonly [weight: number, name: string, action: Action])[] = [
+  [10, "order by a call", ({ caller }, choices) => caller.apply(choices)],
+  [4, "delete by a call", ({ caller }, choices) => caller.remove(choices)],
+  [1, "hand over to the control plane", ({ caller }, choices) => caller.handOver(choices)],
+];
+
 /** With their weights. */
 export const life: readonly (readonly [weight: number, name: string, action: Action])[] = [
   [30, "order a deployment", orderAnyDeployment],

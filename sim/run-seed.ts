@@ -2,7 +2,7 @@
 import type { AnyKind } from "../src/kinds/kinds.ts";
 import { faults, healAll } from "./adversary.ts";
 import { Choices } from "./choices.ts";
-import { appLife, life } from "./life.ts";
+import { appLife, callerLife, life } from "./life.ts";
 import { AnswersOracle } from "./oracles/answers.ts";
 import { Convergence } from "./oracles/convergence.ts";
 import { IsolationOracle, LeaseOracle } from "./oracles/isolation.ts";
@@ -45,10 +45,11 @@ export interface SeedOutcome {
 const unnamedShare = 0.25;
 /** And how many of those send no version in responses, as the original's. */
 const unversionedShare = 0.5;
-/** How many seeds have apps. */
-const appsShare = 0.5;
-/** What is added to all seeds has choices and indexes of its own, so that it does not change what they do besides. */
-const addedIndexMin = 10_000;
+/** What only half of the seeds have. It has choices and indexes of its own, so that it does not change what else they do. */
+const additions = [
+  { part: "apps", firstIndex: 10_000, actions: appLife },
+  { part: "caller", firstIndex: 20_000, actions: callerLife },
+] as const;
 const disturbedMsDefault = 20 * 60_000;
 // A deletion that is held back, a namespace in back-off and a node that was lost all take minutes.
 const settleMaxMs = 25 * 60_000;
@@ -79,14 +80,12 @@ export function planOf(seed: number, disturbedMs: number = disturbedMsDefault): 
     found
       .toSorted((a, b) => a.atMs - b.atMs)
       .map((event, index) => ({ ...event, index: firstIndex + index }));
-  const added = numbered(appEvents(seed, disturbedMs), addedIndexMin);
+  const added = additions.flatMap(({ part, firstIndex, actions }) => {
+    const own = new Choices(seed, part);
+    const everyMs = own.between(10_000, 60_000);
+    return own.chance(0.5) ? numbered(drawn(own, "life", everyMs, disturbedMs, actions), firstIndex) : [];
+  });
   return [...numbered(events, 0), ...added].sort((a, b) => a.atMs - b.atMs);
-}
-
-function appEvents(seed: number, disturbedMs: number): readonly Omit<PlannedEvent, "index">[] {
-  const choices = new Choices(seed, "apps");
-  if (!choices.chance(appsShare)) return [];
-  return drawn(choices, "life", choices.between(10_000, 60_000), disturbedMs, appLife);
 }
 
 /** Events of a kind at random times, with weighted names. */
@@ -167,12 +166,14 @@ export function watchEverything(world: World): Convergence {
   return convergence;
 }
 
+const allLife = [...life, ...appLife, ...callerLife];
+
 async function happen(world: World, { index, kind, name }: PlannedEvent): Promise<void> {
   if (world.violation !== undefined) return;
   const choices = new Choices(world.seed, `event ${index}`);
   world.trace.add(kind === "life" ? "people" : "adversary", name);
   try {
-    if (kind === "life") await [...life, ...appLife].find(([, each]) => each === name)?.[2](world, choices);
+    if (kind === "life") await allLife.find(([, each]) => each === name)?.[2](world, choices);
     else await faults.find((fault) => fault.name === name)?.begin(world, choices);
   } catch (error) {
     world.violate("simulation", `${name}: ${error instanceof Error ? error.stack : String(error)}`);

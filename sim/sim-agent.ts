@@ -23,7 +23,7 @@ import type { VirtualClock } from "./virtual-clock.ts";
 
 export const ownNamespace = "krane-system";
 export const agentToken = "sim-agent-token";
-const schedulerToken = "sim-scheduler-token";
+export const schedulerToken = "sim-scheduler-token";
 
 /** Controllers that load without reading a file, so that no step of a world waits for a disk. */
 export async function loadKinds(): Promise<readonly AnyKind[]> {

@@ -4,6 +4,7 @@ import type { Interceptor } from "@connectrpc/connect";
 import { type AnyKind, type KindName, kindNames } from "../src/kinds/kinds.ts";
 import { createLog, type Log } from "../src/telemetry/log.ts";
 import { Apps } from "./apps.ts";
+import { Caller } from "./caller.ts";
 import { Choices } from "./choices.ts";
 import { Ledger } from "./ledger.ts";
 import { SimAgent, type SimAgentDeps } from "./sim-agent.ts";
@@ -56,6 +57,7 @@ export class World {
   readonly agents: readonly SimAgent[];
   readonly plane: SimPlane;
   readonly apps = new Apps(this);
+  readonly caller = new Caller(this);
   /** Of the control plane's database. */
   readonly backups: Backup[] = [];
   violation: Violation | undefined;
@@ -159,7 +161,7 @@ export class World {
         (await this.plane.store.rows(region, kind)).map((row) => ({
           kind,
           id: row.id,
-          number: kind === "route" ? this.ledger.newest(kind, row.id) : this.numberIn(kind, row.spec),
+          number: kind === "route" ? this.ledger.newestToRun(kind, row.id) : this.numberIn(kind, row.spec),
           isStopped: row.desired === "stopped",
         })),
       ),

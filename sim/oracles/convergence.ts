@@ -50,7 +50,12 @@ export class Convergence implements Oracle {
     );
     const found = await Promise.all(kinds);
     const apps = (await this.world.apps.unfinished()).map((id) => `app ${id} is still releasing`);
-    const reports = [...apps, ...(await this.reportDifferences()), ...(await this.sentinelDifferences())];
+    const reports = [
+      ...apps,
+      ...this.callDifferences(),
+      ...(await this.reportDifferences()),
+      ...(await this.sentinelDifferences()),
+    ];
     const differences = [...found.flat(), ...reports, ...(await this.answerDifferences())];
     return differences.length > 0 ? differences : this.secretDifferences();
   }
@@ -112,6 +117,22 @@ export class Convergence implements Oracle {
         );
     }
     return found;
+  }
+
+  /** What was ordered by calls is there. */
+  private callDifferences(): string[] {
+    const live = this.world.cluster.list("replicasets", "apps");
+    return [...this.world.caller.all()].flatMap(({ place: { id, namespace, name }, called }) => {
+      const found = live.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name);
+      const isOwn = found !== undefined && this.world.isOfAgents(found);
+      if (found !== undefined && !isOwn) return [];
+      const number = found && orderBehind("replicasets", found)?.number;
+      if (called.state === "stopped" && isOwn)
+        return [`deployment ${id} was deleted by a call, and is there`];
+      return called.state === "running" && number !== called.number
+        ? [`deployment ${id} has order ${number} instead of order ${called.number} of a call`]
+        : [];
+    });
   }
 
   /** Every Service of a route leads where the control plane wants it. */

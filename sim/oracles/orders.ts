@@ -2,6 +2,7 @@
 // deleted without an order or a confirmed absence.
 import type { KindName } from "../../src/kinds/kinds.ts";
 import { labelKeys } from "../../src/model/labels.ts";
+import { isCalled } from "../caller.ts";
 import { type OrderedObject, orderBehind } from "../ledger.ts";
 import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
 import type { Oracle, World } from "../world.ts";
@@ -108,12 +109,12 @@ export class OrdersOracle implements Oracle {
   /** How many live objects of a kind the control plane has, or has had until a short time ago. */
   private knownOf(kind: KindName, plural: string): { readonly known: number; readonly all: number } {
     const nowMs = this.world.clock.nowMs();
-    // Copies that people made have the same labels.
+    // Copies that people made have the same labels. Of orders by calls, the control plane need not know.
     const since = this.world.cluster
       .list(plural, groupOf(plural))
       .filter((object) => this.world.isOfAgents(object))
       .flatMap((object) => orderBehind(plural, object) ?? [])
-      .filter((ordered) => ordered.kind === kind)
+      .filter((ordered) => ordered.kind === kind && !isCalled(ordered.id))
       .map(({ id }) => this.world.ledger.absentSinceMs(kind, id));
     // An agent judges by its last passes, so what vanished since counts as known.
     const known = since.filter((sinceMs) => sinceMs === undefined || nowMs - sinceMs < absenceMinMs).length;

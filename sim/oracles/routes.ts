@@ -13,7 +13,7 @@ export class RoutesOracle implements Oracle {
   private readonly wereReady = new Set<string>();
   /** The place of the last target that was written, in the targets of its route. */
   private readonly written = new Map<string, number>();
-  /** The newest order about each route when its Service was created, by the uid of the Service. */
+  /** The newest order for each route when its Service was created, by the uid of the Service. */
   private readonly createdFor = new Map<string, number>();
 
   constructor(world: World) {
@@ -24,7 +24,7 @@ export class RoutesOracle implements Oracle {
     if (plural === "replicasets" && after !== undefined) this.noteReadiness(after);
     const id = after?.metadata.labels?.[labelKeys.routeId];
     if (plural === "services" && before === undefined && id !== undefined)
-      this.createdFor.set(after?.metadata.uid ?? "", this.world.ledger.newest("route", id));
+      this.createdFor.set(after?.metadata.uid ?? "", this.world.ledger.newestToRun("route", id));
   }
 
   onAudit(record: AuditRecord): void {
