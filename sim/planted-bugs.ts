@@ -38,6 +38,8 @@ const identity = at("src/services/workload-identity.ts");
 const history = at("src/control-plane/server-history.ts");
 const feed = at("src/server/desired-feed.ts");
 const served = at("src/server/served-incarnation.ts");
+const releases = at("src/server/apps/releases.ts");
+const kept = engine("kept-orders.ts");
 
 export const plantedBugs: readonly PlantedBug[] = [
   store(
@@ -311,5 +313,27 @@ export const plantedBugs: readonly PlantedBug[] = [
     "a new agent asks the primary first",
     "if (incarnation.isReplica) throw turnedAway(unprovenReason);",
     "",
+  ),
+  releases("one release is current", "from.phase = Phase.DRAINING;", ""),
+  releases("a release ends after traffic has left it", "if (release.movedAtMs === 0n) return;", ""),
+  at("src/server/apps/sights.ts")(
+    "a release becomes current when its pods are ready",
+    'return { state: "waiting", reason, heardSinceMs };',
+    'return { state: "ready", heardSinceMs };',
+  ),
+  at("src/kinds/route/desired.ts")(
+    "a route leads to its target",
+    'selector: backendLabels(spec, target?.deploymentId ?? ""),',
+    'selector: backendLabels(spec, spec.backends[0]?.deploymentId ?? ""),',
+  ),
+  kept(
+    "an order is recorded",
+    "const refusal = await this.tryWrite(key, numbered, number, signal);",
+    "const refusal = numbered ? undefined : await this.tryWrite(key, numbered, number, signal);",
+  ),
+  kept(
+    "the deletion of an order removes its record",
+    "const refusal = await this.tryWrite(key, numbered, number, signal);",
+    "const refusal = numbered && (await this.tryWrite(key, numbered, number, signal));",
   ),
 ];

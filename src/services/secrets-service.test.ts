@@ -22,6 +22,7 @@ import type { ResourceKind } from "../kube/types.ts";
 import { createLog } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import type { Vault } from "../vault/vault.ts";
+import { peerAddress } from "./call-admission.ts";
 import { createDecisionLog, type SecretsDecision, type SecretsOutcome } from "./secrets-decision.ts";
 import { createSecretsService, secretsServiceRoutes } from "./secrets-service.ts";
 
@@ -91,7 +92,7 @@ function world(options: WorldOptions = {}) {
       () => assert.fail("it got secrets"),
       (error: unknown) => ConnectError.from(error).code,
     );
-  return { clock, client, ask, askPastTheDoor, decisions, metrics, reviewCount: () => reviews };
+  return { clock, client, service, ask, askPastTheDoor, decisions, metrics, reviewCount: () => reviews };
 }
 
 const isTold = (outcome: SecretsOutcome) => outcome.kind === "limited" && !outcome.isRepeated;
@@ -199,6 +200,38 @@ describe("SecretsService", () => {
     const counted = await metrics.render();
     assert.match(counted, /unkey_krane_secrets_errors_total\{type="unavailable"\} 2/);
     assert.match(counted, /unkey_krane_secrets_errors_total\{type="permission_denied"\} 3/);
+  });
+
+  test("a token that was copied works while its own pod lives, and the audit has the caller's address", async () => {
+    const objects: Record<string, unknown> = { Pod: ownPod(), ReplicaSet: ownReplicaSet() };
+    const { service, decisions } = world({
+      objects,
+      desired: { find: () => ({ kind: "wanted", deploymentId: "d_1", environmentId: "env_1" }) },
+      vault: { decryptBulk: async ({ items }) => new Map([...items.keys()].map((name) => [name, "clear"])) },
+    });
+    const request = create(DecryptSecretsBlobRequestSchema, {
+      token: "a.b.pod-uid",
+      deploymentId: "d_1",
+      environmentId: "env_1",
+      encryptedBlob: utf8('{"secrets":{"A":"sealed"}}'),
+    });
+    const askFrom = async (peer: string) => {
+      const values = createContextValues().set(peerAddress, peer);
+      const context = { values, signal: new AbortController().signal };
+      return service.decryptSecretsBlob(request, context as HandlerContext);
+    };
+    await askFrom("10.0.0.1");
+    await askFrom("10.0.0.2");
+    delete objects["Pod"];
+    await assert.rejects(askFrom("10.0.0.2"));
+    assert.deepEqual(
+      decisions.map(({ peer, outcome }) => [peer, outcome.kind]),
+      [
+        ["10.0.0.1", "allowed"],
+        ["10.0.0.2", "allowed"],
+        ["10.0.0.2", "denied"],
+      ],
+    );
   });
 
   test("the audit truncates what a caller sends, and never has its token", async () => {

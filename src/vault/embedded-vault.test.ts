@@ -358,6 +358,15 @@ describe("many values at once", () => {
     });
   });
 
+  test("decrypt in an older version too, as whoever changes a blob can put it back", async () => {
+    const vault = createTestVault();
+    const close = (value: string) =>
+      vault.encryptBulk({ keyring: "env_1", items: new Map([["A", value]]), bindItemNames: true }, signal);
+    const [older] = [await close("old"), await close("new")];
+    const items = new Map([["A", older.get("A")?.encrypted ?? ""]]);
+    assert.deepEqual([...(await vault.decryptBulk({ keyring: "env_1", items }, signal))], [["A", "old"]]);
+  });
+
   test("are not bound to a name unless requested", async () => {
     const vault = createTestVault();
     const closed = await vault.encryptBulk({ keyring: "env_1", items: new Map([["row 1", "x"]]) }, signal);
