@@ -13,7 +13,8 @@ import { loseRow } from "./life.ts";
 import { calm } from "./link.ts";
 import { namespaces } from "./places.ts";
 import type { SimAgent } from "./sim-agent.ts";
-import { region, type World } from "./world.ts";
+import { region } from "./sim-region.ts";
+import type { World } from "./world.ts";
 
 export interface Fault {
   /** The rows of docs/faults.md that it covers. */

@@ -12,8 +12,8 @@ import type { AppFacts, Row } from "../src/server/store.ts";
 import type { Choices } from "./choices.ts";
 import { targetOf } from "./oracles/audit-view.ts";
 import { namespaces } from "./places.ts";
+import { region, type SimRegion } from "./sim-region.ts";
 import { canary } from "./sim-vault.ts";
-import { region, type World } from "./world.ts";
 
 const never = new AbortController().signal;
 const policy = { readySeconds: 5, deadlineSeconds: 120, drainSeconds: 5, history: 3 };
@@ -27,12 +27,12 @@ export interface Target {
 }
 
 export class Apps {
-  private readonly world: World;
+  private readonly world: SimRegion;
   /** What the control plane last asked for, by kind and id. */
   private readonly wanted = new Map<string, "running" | "stopped">();
   private readonly targets = new Map<string, Target[]>();
 
-  constructor(world: World) {
+  constructor(world: SimRegion) {
     this.world = world;
   }
 

@@ -3,10 +3,10 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { SchedulerService } from "../src/gen/krane/v1/scheduler_pb.ts";
 import type { Choices } from "./choices.ts";
-import { orderDeployment } from "./life.ts";
+import { orderDeployment } from "./orders.ts";
 import { namespaces } from "./places.ts";
 import { type SimAgent, schedulerToken } from "./sim-agent.ts";
-import type { World } from "./world.ts";
+import type { SimRegion } from "./sim-region.ts";
 
 // Longer than an agent waits for an order. A call to a process that is killed is never answered.
 const answerMaxMs = 70_000;
@@ -29,13 +29,13 @@ export function isCalled(id: string): boolean {
 }
 
 export class Caller {
-  private readonly world: World;
+  private readonly world: SimRegion;
   private readonly calls = new Map<
     string,
     { readonly place: CalledPlace; called: Called; isBusy: boolean }
   >();
 
-  constructor(world: World) {
+  constructor(world: SimRegion) {
     this.world = world;
   }
 

@@ -1,10 +1,9 @@
 // What people and tenants do in a world: they order, change and delete at the control plane, edit and delete objects in the
 // cluster, ask for secrets, and lose nodes. Each action is drawn when it happens, from its own random choices.
 
-import type { ApplyInit, KindName } from "../src/kinds/kinds.ts";
-import { createSpec } from "../src/server/kind-messages.ts";
-import { stopping } from "../src/server/row-rules.ts";
+import type { KindName } from "../src/kinds/kinds.ts";
 import type { Choices } from "./choices.ts";
+import { author, orderDeletion, orderDeployment, orderPolicy, orderSentinel } from "./orders.ts";
 import {
   copyByHand,
   createForeign,
@@ -13,56 +12,16 @@ import {
   editByHand,
   holdByHand,
 } from "./people.ts";
-import { anyPlace, namespaces, type Place } from "./places.ts";
+import { anyPlace, namespaces } from "./places.ts";
 import { askForSecrets } from "./pod-secrets.ts";
-import { canary } from "./sim-vault.ts";
-import { region, type World } from "./world.ts";
+import { region } from "./sim-region.ts";
+import type { World } from "./world.ts";
 
 export type Action = (world: World, choices: Choices) => Promise<void>;
-
-const author = (world: World) => ({ by: "sim", atMs: world.clock.wallMs() });
 
 /** Without those of apps. */
 async function rowsOf<K extends KindName>(world: World, kind: K) {
   return (await world.plane.store.rows(region, kind)).filter(({ appId }) => appId === undefined);
-}
-
-async function put<K extends KindName>(world: World, kind: K, id: string, init: ApplyInit<K>): Promise<void> {
-  try {
-    await world.plane.store.put(region, kind, createSpec(kind, init), author(world));
-  } catch (error) {
-    // For example a name that another id still has.
-    world.trace.add("people", `cannot order ${kind} ${id}: ${error instanceof Error ? error.message : ""}`);
-    return;
-  }
-  world.trace.add("people", `order ${world.ledger.next}: ${kind} ${id}`);
-  world.ledger.add(kind, id, "running");
-}
-
-export interface DeploymentWish {
-  readonly replicas: number;
-  readonly port: number;
-  readonly hasSecrets: boolean;
-}
-
-export function orderDeployment(world: World, place: Place, id: string, wish: DeploymentWish): Promise<void> {
-  const { namespace, name, environment, workspaceId, projectId } = place;
-  return put(world, "deployment", id, {
-    k8sNamespace: namespace,
-    k8sName: name,
-    workspaceId,
-    projectId,
-    environmentId: environment,
-    deploymentId: id,
-    image: `registry.example/${namespace}/web:${world.ledger.next}`,
-    replicas: wish.replicas,
-    cpuMillicores: 250n,
-    memoryMib: 256n,
-    port: wish.port,
-    ...(wish.hasSecrets && {
-      encryptedEnvironmentVariables: world.vault.blobOf(environment, `${canary}${environment}`),
-    }),
-  });
 }
 
 async function orderAnyDeployment(world: World, choices: Choices): Promise<void> {
@@ -78,49 +37,6 @@ async function orderAnyDeployment(world: World, choices: Choices): Promise<void>
   const hasSecrets = choices.chance(0.4);
   const replicas = choices.index(4);
   await orderDeployment(world, place, id, { replicas, port: 8080 + choices.index(3), hasSecrets });
-}
-
-export function orderSentinel(world: World, place: Place, replicas: number): Promise<void> {
-  const { namespace, environment, workspaceId, projectId } = place;
-  const id = `se_${environment}`;
-  return put(world, "sentinel", id, {
-    k8sName: `gate-${environment.replace("_", "-")}`,
-    workspaceId,
-    projectId,
-    environmentId: environment,
-    sentinelId: id,
-    image: `registry.example/${namespace}/sentinel:${world.ledger.next}`,
-    replicas,
-    cpuMillicores: 250n,
-    memoryMib: 256n,
-  });
-}
-
-export function orderPolicy(world: World, { namespace, name, environment }: Place): Promise<void> {
-  const id = `net_${namespace}${name.at(-1)}`;
-  const port = String(world.ledger.portOf(world.ledger.next));
-  const spec = {
-    endpointSelector: { matchLabels: { "unkey.com/environment.id": environment } },
-    ingress: [
-      {
-        fromEndpoints: [{ matchLabels: { "unkey.com/environment.id": environment } }],
-        toPorts: [{ ports: [{ port, protocol: "TCP" }] }],
-      },
-    ],
-  };
-  const document = { apiVersion: "cilium.io/v2", kind: "CiliumNetworkPolicy", metadata: { name: "x" }, spec };
-  return put(world, "policy", id, {
-    k8sNamespace: namespace,
-    k8sName: `extra-${name}`,
-    ciliumNetworkPolicyId: id,
-    policy: new TextEncoder().encode(JSON.stringify(document)),
-  });
-}
-
-export async function orderDeletion(world: World, kind: KindName, id: string): Promise<void> {
-  await world.plane.store.change(region, kind, id, stopping(kind), author(world));
-  world.trace.add("people", `order ${world.ledger.next}: delete ${kind} ${id}`);
-  world.ledger.add(kind, id, "stopped");
 }
 
 /** Orders the deletion of something that is wanted. */

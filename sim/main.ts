@@ -8,8 +8,8 @@ import { type PlannedEvent, runSeed, type SeedOutcome } from "./run-seed.ts";
 import { stories } from "./scenarios.ts";
 import { shrinkPlan } from "./shrink.ts";
 import { loadKinds } from "./sim-agent.ts";
+import type { Violation } from "./sim-region.ts";
 import { runInWorkers, serveTasks } from "./workers.ts";
-import type { Violation } from "./world.ts";
 
 const hourMs = 3_600_000;
 const shrinkRunsMax = 120;

@@ -6,7 +6,8 @@ import type { Interference, MessagePoint } from "./link.ts";
 import { convergenceOf, watchEverything } from "./run-seed.ts";
 import { stories } from "./scenarios.ts";
 import type { SimAgent } from "./sim-agent.ts";
-import { type Violation, World } from "./world.ts";
+import type { Violation } from "./sim-region.ts";
+import { World } from "./world.ts";
 
 /** What is done to a message, and where. */
 const faultsAt = {

@@ -10,7 +10,8 @@ import { OrdersOracle } from "./oracles/orders.ts";
 import { OwnershipOracle } from "./oracles/ownership.ts";
 import { RoutesOracle } from "./oracles/routes.ts";
 import { SpeechOracle } from "./oracles/speech.ts";
-import { type Violation, World } from "./world.ts";
+import type { Violation } from "./sim-region.ts";
+import { World } from "./world.ts";
 
 /** Something that happens at a time. Its details are drawn from a seed of its own. */
 export interface PlannedEvent {

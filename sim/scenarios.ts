@@ -1,11 +1,12 @@
 // Short stories without chance, for plans that disturb each of their messages once. Together they create, change, delete
 // and create again every kind, while people edit and the leader changes.
 import { labelKeys } from "../src/model/labels.ts";
-import { type DeploymentWish, orderDeletion, orderDeployment, orderPolicy, orderSentinel } from "./life.ts";
+import { type DeploymentWish, orderDeletion, orderDeployment, orderPolicy, orderSentinel } from "./orders.ts";
 import { pathOf } from "./people.ts";
 import { placeOf } from "./places.ts";
 import { ownNamespace } from "./sim-agent.ts";
-import { leaseName, type World } from "./world.ts";
+import { leaseName } from "./sim-region.ts";
+import type { World } from "./world.ts";
 
 /** What happens at which second of the story. */
 type Story = readonly (readonly [atSeconds: number, act: (world: World) => Promise<void> | void])[];

@@ -10,7 +10,8 @@ import {
 import { kindOfController } from "../../src/kinds/kinds.ts";
 import { orderBehind } from "../ledger.ts";
 import { agentToken, type SimAgent } from "../sim-agent.ts";
-import { region, type World } from "../world.ts";
+import { region } from "../sim-region.ts";
+import type { World } from "../world.ts";
 import { placesOfKinds } from "./audit-view.ts";
 
 const askEveryMs = 30_000;

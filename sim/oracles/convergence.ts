@@ -6,7 +6,8 @@ import { annotationKeys, labelKeys, managedBy } from "../../src/model/labels.ts"
 import { orderBehind } from "../ledger.ts";
 import { getsItsSecrets } from "../pod-secrets.ts";
 import type { AuditRecord, LiveObject } from "../sim-cluster.ts";
-import { type Oracle, region, type World } from "../world.ts";
+import { type Oracle, region } from "../sim-region.ts";
+import type { World } from "../world.ts";
 import { objectsOfLeader } from "./answers.ts";
 import { managedChanges, nameOf, placesOfKinds, targetOf } from "./audit-view.ts";
 

@@ -3,7 +3,8 @@
 import { labelKeys } from "../../src/model/labels.ts";
 import { ownNamespace } from "../sim-agent.ts";
 import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
-import { leaseName, type Oracle, type World } from "../world.ts";
+import { leaseName, type Oracle } from "../sim-region.ts";
+import type { World } from "../world.ts";
 import { isAgent, managedChanges, nameOf } from "./audit-view.ts";
 
 // A workload relies on a policy that was read at most a second before its write was sent, which may take half of the lease.

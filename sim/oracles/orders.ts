@@ -5,7 +5,8 @@ import { labelKeys } from "../../src/model/labels.ts";
 import { isCalled } from "../caller.ts";
 import { type OrderedObject, orderBehind } from "../ledger.ts";
 import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
-import type { Oracle, World } from "../world.ts";
+import type { Oracle } from "../sim-region.ts";
+import type { World } from "../world.ts";
 import { managedChanges, nameOf } from "./audit-view.ts";
 
 // Two of the three confirmations are a minute apart, and a pass may be early by its jitter.

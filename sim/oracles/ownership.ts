@@ -1,7 +1,8 @@
 // K4: agents write and delete only what agents created, and every delete carries the UID. Pods are the exception: krane may
 // delete one that is less isolated than it was sent.
 import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
-import type { Oracle, World } from "../world.ts";
+import type { Oracle } from "../sim-region.ts";
+import type { World } from "../world.ts";
 import { managedChanges, nameOf } from "./audit-view.ts";
 
 export class OwnershipOracle implements Oracle {

@@ -2,7 +2,8 @@
 // the control plane, and is deleted only on its order or after its row was absent. A release ends only when no Service leads to it.
 import { labelKeys } from "../../src/model/labels.ts";
 import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
-import type { Oracle, World } from "../world.ts";
+import type { Oracle } from "../sim-region.ts";
+import type { World } from "../world.ts";
 import { managedChanges, nameOf, targetOf } from "./audit-view.ts";
 
 const absenceMinMs = 100_000;

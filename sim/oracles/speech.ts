@@ -5,8 +5,9 @@ import type {
 } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
+import type { Oracle } from "../sim-region.ts";
 import { canary } from "../sim-vault.ts";
-import type { Oracle, World } from "../world.ts";
+import type { World } from "../world.ts";
 import { isAgent } from "./audit-view.ts";
 
 // A watch may be silent for 90 s before it is opened again, and an agent may be stalled or cut off for a minute or two.

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadKinds, ownNamespace } from "../../sim/sim-agent.ts";
-import { leaseName, World } from "../../sim/world.ts";
+import { leaseName } from "../../sim/sim-region.ts";
+import { World } from "../../sim/world.ts";
 
 function leaseHolder({ cluster }: World): string {
   const lease = cluster.get("leases", "coordination.k8s.io", ownNamespace, leaseName);
