@@ -390,6 +390,7 @@ export class Controller<
         breaker,
         observe: (key) => definition.observe(key),
         isDeletionWanted: (key) => store.get(key)?.want.kind === "delete",
+        isDeleted: (key) => this.statuses.get(key)?.outcome === "deleted",
         onError: (key, error) => this.onBug(`report ${key}`, error),
         onSent: reportEvents(kind.controller, log),
       },

@@ -29,6 +29,7 @@ class ReporterSetup {
       breaker: this.breaker,
       observe: (key) => this.observe(key),
       isDeletionWanted: (key) => this.deletesWanted.has(key),
+      isDeleted: () => true,
       onError: (_, error) => assert.fail(String(error)),
       onSent: (sent) => void this.sent.push(sent),
     },

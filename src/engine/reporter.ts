@@ -31,6 +31,8 @@ export interface Observation {
   readonly change: "update" | "delete";
   /** Equal for equal reports. */
   readonly fingerprint: string;
+  /** It says that nothing of the object is left. After a Delete it waits until that is true of all its parts. */
+  readonly saysGone?: true;
   send(signal: AbortSignal): Promise<void>;
 }
 
@@ -49,6 +51,8 @@ export interface ReporterDeps {
   observe(key: string): Observation | "unclear" | undefined;
   /** If so, the deletion is reported even for an object that was never reported before. */
   isDeletionWanted(key: string): boolean;
+  /** Whether such a deletion is complete. The key comes up again when it is. */
+  isDeleted(key: string): boolean;
   onError(key: string, error: unknown): void;
   /** A report was sent, and how that ended. */
   onSent(sent: SentReport): void;
@@ -169,8 +173,10 @@ export class Reporter {
     const last = this.lastReports.get(key);
     if (observation === "unclear") return unclear;
     if (observation === undefined || observation.fingerprint === last?.fingerprint) return done;
-    const { change, fingerprint } = observation;
-    if (change === "delete" && last === undefined && !this.deps.isDeletionWanted(key)) return done;
+    const { change, fingerprint, saysGone } = observation;
+    const isDeletionWanted = this.deps.isDeletionWanted(key);
+    if (change === "delete" && last === undefined && !isDeletionWanted) return done;
+    if (saysGone && isDeletionWanted && !this.deps.isDeleted(key)) return done;
     this.probeIfDue();
     try {
       await this.deps.breaker.execute(() => this.sendObserved(key, observation, signal));

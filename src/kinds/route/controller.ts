@@ -147,7 +147,8 @@ class RouteDefinition implements ControllerDefinition<RouteSpec, ObservedRoute> 
     const { deploymentId, exists } = observed;
     const change = exists ? "update" : "delete";
     const send = (signal: AbortSignal) => this.deps.report(observed, signal);
-    return { change, fingerprint: `${change} ${observed.routeId} ${deploymentId}`, send };
+    const fingerprint = `${change} ${observed.routeId} ${deploymentId}`;
+    return { change, fingerprint, send, ...(!exists && { saysGone: true }) };
   }
 
   /** The route as it is in the cluster; undefined unless it is krane's. */
@@ -177,9 +178,11 @@ class RouteDefinition implements ControllerDefinition<RouteSpec, ObservedRoute> 
   }
 
   private observeAbsent(key: string): ObservedRoute | undefined {
-    // Somebody else's Service is not a route: where it leads is none of the control plane's business.
-    const routeId = this.deps.store.get(key)?.id;
-    if (routeId === undefined) return undefined;
+    const entry = this.deps.store.get(key);
+    // A Service whose seal somebody replaced may still lead somewhere, and what is not a route is nobody's business.
+    if (entry === undefined || this.services.get(key) !== undefined) return undefined;
+    // A Delete names no id. The control plane then knows the route by its name.
+    const { id: routeId = "" } = entry;
     const { namespace: k8sNamespace, name: k8sName } = refOf(key);
     return { k8sNamespace, k8sName, routeId, deploymentId: "", exists: false };
   }
