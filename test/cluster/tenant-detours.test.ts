@@ -219,15 +219,18 @@ test("limits of a namespace that refuse its pods are told and not fought", async
 test("a pod whose limits somebody raises is reported with those that its node enforces", async (t) => {
   const { instances, podOf } = await startTenant(t, 1);
   const pod = await podOf(1);
-  const huge = { cpu: "64", memory: "640Gi" };
-  const resources = { limits: huge, requests: huge };
-  await patchPod(pod, "resize", { spec: { containers: [{ name: "deployment", resources }] } });
-  // As a kubelet reports what the container has.
+  // As a kubelet reports what the container has. Kubernetes resizes no container whose node does not.
   const enforced = { limits: { cpu: "250m", memory: "256Mi" } };
   const [status] = pod.status?.containerStatuses ?? [];
-  await patchPod(pod, "status", {
-    status: { containerStatuses: [{ ...status, restartCount: 1, resources: enforced }] },
-  });
+  const report = (restartCount: number) =>
+    patchPod(pod, "status", {
+      status: { containerStatuses: [{ ...status, restartCount, resources: enforced }] },
+    });
+  await report(0);
+  // Without the requests: equal ones would change the pod's QoS class, which Kubernetes forbids.
+  const resources = { limits: { cpu: "64", memory: "640Gi" } };
+  await patchPod(pod, "resize", { spec: { containers: [{ name: "deployment", resources }] } });
+  await report(1);
   await eventually("the status is reported", async () => assert.equal((await instances(1))[0]?.restarts, 1));
   const [{ cpuMillicores, memoryMib } = assert.fail("no instance")] = await instances(1);
   assert.deepEqual([cpuMillicores, memoryMib], [250n, 256n]);
