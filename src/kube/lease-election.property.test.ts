@@ -1,6 +1,6 @@
 // Several candidates with clocks of their own, on a network that delays and loses requests and responses, and that stall
 // and crash at random. However that goes: a process that begins a term does so after every time at which another one
-// could still write.
+// could still write, and from then on no other one may.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -18,6 +18,7 @@ class Candidate {
   isStalled = false;
   /** The latest time at which something that this process sent could still take effect, by the true time. */
   writesUntilMs = 0;
+  private readonly world: World;
   private readonly overdue: (() => void)[] = [];
   private readonly stopping = new AbortController();
   private readonly ended: Promise<void>;
@@ -27,6 +28,7 @@ class Candidate {
     const offsetMs = uniform(random, 0, 1e6);
     const skewMs = uniform(random, -1e7, 1e7);
     this.identity = identity;
+    this.world = world;
     const clock: Clock = {
       nowMs: () => time.nowMs() + offsetMs,
       wallMs: () => time.wallMs() + skewMs,
@@ -57,10 +59,13 @@ class Candidate {
   }
 
   /** What it would send now. */
-  write(nowMs: number): void {
+  write(): void {
     if (this.isStalled) return;
+    const { time, latest, violations } = this.world;
     const leftMs = this.election.leftMs();
-    if (leftMs > 0) this.writesUntilMs = Math.max(this.writesUntilMs, nowMs + leftMs);
+    if (leftMs <= 0) return;
+    this.writesUntilMs = Math.max(this.writesUntilMs, time.nowMs() + leftMs);
+    if (latest !== this) violations.push(`${this.identity} may write, although ${latest?.identity} leads`);
   }
 
   resume(): void {
@@ -84,6 +89,8 @@ interface World {
   /** The share of the requests that are lost. */
   loss: number;
   terms: number;
+  /** Whose term began last. */
+  latest: Candidate | undefined;
   readonly violations: string[];
   onTerm(candidate: Candidate): void;
 }
@@ -109,9 +116,11 @@ function createWorld(seed: number): World {
     all,
     loss: 0.1,
     terms: 0,
+    latest: undefined,
     violations: [],
     onTerm(candidate) {
       this.terms += 1;
+      this.latest = candidate;
       for (const other of all) {
         if (other === candidate) continue;
         const leftMs = other.writesUntilMs - time.nowMs();
@@ -139,7 +148,7 @@ async function simulate(seed: number): Promise<World> {
     } else if (dice < 0.12 && one) one.isStalled = true;
     else if (dice < 0.25) for (const each of candidates) each.resume();
     else if (dice < 0.28) world.loss = random.next() < 0.5 ? 0 : uniform(random, 0, 0.9);
-    for (const each of all) each.write(time.nowMs());
+    for (const each of all) each.write();
     await time.advance(uniform(random, 0, 3_000));
   }
   for (const each of all) await each.crash();

@@ -82,6 +82,16 @@ test("a graceful stop gives the lease up, and the standby takes over at its next
   assert.equal(b.election.status().term, 2);
 });
 
+test("a term counts from when its write was sent, however late the response arrives", async (t) => {
+  const { clock, candidate } = setUp(t);
+  const a = candidate("a", {}, { thereMs: 1, backMs: 3_000 });
+  // One read and one write.
+  await clock.advance(6_010);
+  assert.ok(a.election.term !== undefined, "it leads");
+  const leftMs = a.election.leftMs();
+  assert.ok(leftMs > 0 && leftMs < 12_000, `${leftMs} ms left, of 15 s`);
+});
+
 test("a leader that cannot renew stops 10 s after its last renewal, before anybody can take over", async (t) => {
   const { clock, candidate } = setUp(t);
   const a = candidate("a");
