@@ -72,7 +72,9 @@ export class FailoverRegion {
   private readonly reported: ReadonlyMap<bigint, ReadonlySet<string>>;
   private readonly tail: AuditTail;
   private readonly versions = new Map<string, number>();
+  private readonly wanted = new Map<string, number>();
   private version = 0;
+  private next = 0;
   private started = 0;
 
   private constructor(
@@ -162,31 +164,26 @@ export class FailoverRegion {
     return { id, links, client: agentClient(this.t, process.url), ...process };
   }
 
-  /** Makes a new version of the objects in this range desired, all of them by default. */
-  async change(from = 0, to = this.objects): Promise<void> {
-    if (from === 0) this.version += 1;
-    for (let index = from; index < to; index++)
-      await this.admin.setDeployment(
-        dev,
-        applyDeployment({
-          k8sName: `web-${index}`,
-          deploymentId: `d_${index}`,
-          image: `registry.example/acme/web:${this.version}`,
-          replicas: 0,
-        }),
-      );
+  /** Makes a new version of so many objects desired, in turn; of all by default. */
+  async change(count = this.objects): Promise<void> {
+    this.version += 1;
+    for (let done = 0; done < count; done++) {
+      const index = this.next++ % this.objects;
+      const k8sName = `web-${index}`;
+      this.wanted.set(k8sName, this.version);
+      const image = `registry.example/acme/web:${this.version}`;
+      const message = applyDeployment({ k8sName, deploymentId: `d_${index}`, image, replicas: 0 });
+      await this.admin.setDeployment(dev, message);
+    }
   }
 
-  /** Resolves when every object has the newest version. */
+  /** Resolves when every object has the version that is desired. */
   async untilApplied(): Promise<void> {
-    await eventually(
-      `every object has version ${this.version}`,
-      () => {
-        const applied = [...this.versions.values()].filter((version) => version === this.version);
-        assert.equal(applied.length, this.objects);
-      },
-      { deadlineMs: 240_000 },
-    );
+    const isApplied = () => {
+      const open = [...this.wanted].filter(([name, version]) => this.versions.get(name) !== version);
+      assert.equal(open.length, 0);
+    };
+    await eventually("every object has its newest version", isApplied, { deadlineMs: 240_000 });
   }
 
   get leader(): string {

@@ -1,7 +1,9 @@
 // Two agent processes of one region on a real Kubernetes. Whatever happens to the leader in the middle of its work: no write
 // of it arrives after the first one of its successor, no object goes back to an older version, and none is deleted.
 //
-// With KRANE_TEST_LONG=1 each fault comes 20 times with 2,000 objects; KRANE_TEST_FAILOVERS is another number.
+// With KRANE_TEST_LONG=1 each fault comes 20 times with 2,000 objects. KRANE_TEST_FAILOVERS is another number of times,
+// KRANE_TEST_OBJECTS of objects, and KRANE_TEST_BULK of objects that change at a time. KRANE_TEST_FAULTS is a pattern: only
+// the faults whose names match come.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,8 +16,10 @@ import { buildKrane } from "../../support/krane-process.ts";
 
 const cluster = clusterUnderTest();
 const isLong = process.env["KRANE_TEST_LONG"] === "1";
-const objects = isLong ? 2_000 : 100;
+const objects = Number(process.env["KRANE_TEST_OBJECTS"] ?? (isLong ? 2_000 : 100));
+const bulk = Number(process.env["KRANE_TEST_BULK"] ?? objects);
 const times = Number(process.env["KRANE_TEST_FAILOVERS"] ?? (isLong ? 20 : 1));
+const chosen = new RegExp(process.env["KRANE_TEST_FAULTS"] ?? "");
 const hourMs = 3_600_000;
 let krane: Awaited<ReturnType<typeof buildKrane>>;
 let account: ServiceAccountAccess;
@@ -40,57 +44,58 @@ interface Pair {
 interface Fault {
   readonly name: string;
   begin(leader: LinkedAgent): void;
-  /** Called when the successor has done its work. Returns the agent that is a standby from now on. */
-  end(former: LinkedAgent, region: FailoverRegion): Promise<LinkedAgent>;
+  /** How the former leader comes back; undefined if it does so by itself, or never. */
+  readonly end?: (former: LinkedAgent) => void;
+  /** How long it lasts at least. */
+  readonly lastsMs?: number;
 }
 
 // Longer than a standby waits.
 const blockMs = defaultLeaseTimes.durationMs + 3 * defaultLeaseTimes.retryMs;
+const stopMs = isLong ? 60_000 : 0;
+const kill = "SIGKILL";
 
 /** Each of them costs the leader its lease. */
 const faults: readonly Fault[] = [
+  { name: kill, begin: (leader) => leader.kill() },
   {
-    name: "SIGKILL",
-    begin: (leader) => leader.kill(),
-    end: (_, region) => region.startAgent(),
-  },
-  {
-    name: isLong ? "SIGSTOP for 60 s" : "SIGSTOP until the successor is done",
+    name: isLong ? `SIGSTOP for ${stopMs / 1_000} s` : "SIGSTOP until the successor is done",
     begin: (leader) => leader.stall(),
-    async end(former) {
-      if (isLong) await delay(60_000);
-      former.resume();
-      return former;
-    },
+    end: (former) => former.resume(),
+    lastsMs: stopMs,
   },
   {
     name: "partition from the API server",
     begin: (leader) => void leader.links.cluster.hold(),
-    async end(former) {
-      former.links.cluster.deliver();
-      return former;
-    },
+    end: (former) => former.links.cluster.deliver(),
   },
-  {
-    name: `event loop blocked for ${blockMs / 1_000} s`,
-    begin: (leader) => leader.block(blockMs),
-    end: async (former) => former,
-  },
+  { name: `event loop blocked for ${blockMs / 1_000} s`, begin: (leader) => leader.block(blockMs) },
 ];
 
-/** In the middle of a bulk. Returns how long it took until the standby led. */
-async function failOver(pair: Pair, { begin, end }: Fault): Promise<number> {
-  const { region, leader, standby } = pair;
-  const busy = region.untilBusy(leader, objects / 10);
-  await region.change();
+/** Makes new versions desired, and resolves in the middle of applying them. */
+async function beginBulk(region: FailoverRegion, leader: LinkedAgent): Promise<void> {
+  const busy = region.untilBusy(leader, bulk / 10);
+  await region.change(bulk);
   await busy;
+}
+
+/** A fault in the middle of a bulk, which ends in the middle of one of the successor. Returns when that led. */
+async function failOver(pair: Pair, { name, begin, end, lastsMs = 0 }: Fault): Promise<number> {
+  const { region, leader, standby } = pair;
+  await beginBulk(region, leader);
   const beganMs = performance.now();
   begin(leader);
   await region.untilLeads(standby);
   const tookMs = (region.terms.at(-1)?.seenMs ?? assert.fail("nobody leads")) - beganMs;
   await region.untilApplied();
+  if (end !== undefined) {
+    await delay(beganMs + lastsMs - performance.now());
+    await beginBulk(region, standby);
+    end(leader);
+    await region.untilApplied();
+  }
   pair.leader = standby;
-  pair.standby = await end(leader, region);
+  pair.standby = name === kill ? await region.startAgent() : leader;
   await region.untilStandby(pair.standby);
   await region.assertOneWriter();
   return tookMs;
@@ -98,28 +103,29 @@ async function failOver(pair: Pair, { begin, end }: Fault): Promise<number> {
 
 /** The leader does not hear of half of the changes, and reports nothing, until the partition is over. */
 async function cutOffFromControlPlane({ region, leader }: Pair): Promise<void> {
-  await region.change(0, objects / 2);
+  await region.change(bulk / 2);
   const held = leader.links.controlPlane.hold();
-  await region.change(objects / 2);
+  await region.change(bulk / 2);
   await eventually("it has noticed", () => assert.ok(held.areGivenUp(), "not yet"), { deadlineMs: 60_000 });
   leader.links.controlPlane.deliver();
   await region.untilApplied();
 }
 
 async function stepClock({ region, leader }: Pair, byMs: number): Promise<void> {
-  const busy = region.untilBusy(leader, objects / 10);
-  await region.change();
-  await busy;
+  await beginBulk(region, leader);
   leader.stepClock(byMs);
   await region.untilApplied();
 }
 
-/** What does not cost the leader its lease. */
-async function keepLeading(pair: Pair, disturb: () => Promise<void>): Promise<void> {
+/** What does not cost the leader its lease. Returns how long it took until everything was applied. */
+async function keepLeading(pair: Pair, disturb: () => Promise<void>): Promise<number> {
   const terms = pair.region.terms.length;
+  const beganMs = performance.now();
   await disturb();
+  const tookMs = performance.now() - beganMs;
   assert.equal(pair.region.terms.length, terms, "the leader has kept its lease");
   await pair.region.assertOneWriter();
+  return tookMs;
 }
 
 /** Returns how long it took until the standby led. */
@@ -147,34 +153,33 @@ test("two agents are never two writers", async (t) => {
   await region.untilStandby(standby);
   await region.change();
   await region.untilApplied();
-  const tell = (name: string, took: readonly number[]) => t.diagnostic(`${name}: ${describeTimes(took)}`);
-
-  for (const fault of faults)
-    await t.test(fault.name, async () => {
+  const repeat = (name: string, what: string, once: () => Promise<number>) =>
+    t.test(name, { skip: !chosen.test(name) && "not chosen" }, async () => {
       const took: number[] = [];
-      for (let round = 0; round < times; round++) took.push(await failOver(pair, fault));
-      tell(fault.name, took);
+      for (let round = 0; round < times; round++) took.push(await once());
+      t.diagnostic(`${name}: ${what} after ${describeTimes(took)}`);
     });
-  await t.test("partition from the control plane", async () => {
-    for (let round = 0; round < times; round++) await keepLeading(pair, () => cutOffFromControlPlane(pair));
-  });
-  await t.test("clock stepped by an hour, forward and back", async () => {
-    for (let round = 0; round < times; round++)
-      for (const byMs of [hourMs, -hourMs]) await keepLeading(pair, () => stepClock(pair, byMs));
-  });
-  await t.test("stopped while everything is in sync", async () => {
-    const took: number[] = [];
-    for (let round = 0; round < times; round++) took.push(await stopInSync(pair));
-    tell("clean stop", took);
-  });
+
+  for (const fault of faults) await repeat(fault.name, "the standby led", () => failOver(pair, fault));
+  await repeat("partition from the control plane", "all was applied", () =>
+    keepLeading(pair, () => cutOffFromControlPlane(pair)),
+  );
+  for (const [direction, byMs] of [
+    ["forward", hourMs],
+    ["back", -hourMs],
+  ] as const)
+    await repeat(`clock stepped ${direction} by an hour`, "all was applied", () =>
+      keepLeading(pair, () => stepClock(pair, byMs)),
+    );
+  await repeat("stopped while everything is in sync", "the standby led", () => stopInSync(pair));
   const { durationMs, renewDeadlineMs, retryMs } = defaultLeaseTimes;
   const settings = [durationMs, renewDeadlineMs, retryMs].map((each) => `${each / 1_000} s`).join(" / ");
   t.diagnostic(`the lease: ${settings}; ${region.writes.length} writes in ${region.terms.length} terms`);
 });
 
 function describeTimes(tookMs: readonly number[]): string {
-  const sorted = [...tookMs].sort((one, other) => one - other);
+  const sorted = tookMs.toSorted((one, other) => one - other);
   const seconds = (ms = 0) => `${(ms / 1_000).toFixed(1)} s`;
   const p50 = sorted[Math.ceil(sorted.length / 2) - 1];
-  return `${sorted.length} take-overs, p50 ${seconds(p50)}, max ${seconds(sorted.at(-1))}`;
+  return `${seconds(p50)} (p50), ${seconds(sorted.at(-1))} (max); ${sorted.length} times`;
 }
