@@ -130,6 +130,40 @@ for (const count of [1, 10, 2_000]) {
   });
 }
 
+/** Ten objects, of which the control plane has forgotten the first, and how long ago; and version 11. */
+async function afterForgetting() {
+  const world = await SimulatedRegion.create();
+  for (let index = 1; index <= 10; index++) await world.setDeployment(index, { replicas: 1 });
+  await world.startAgent();
+  await world.until("all are applied", async () => (await world.replicaSets()).length === 10);
+  await world.clock.advance(600_000);
+  await world.plane.admin.scale(region, "d_2", 2);
+  await world.plane.admin.forgetDeployment(region, "d_1");
+  const forgottenMs = world.clock.nowMs();
+  const isGone = async () => (await world.replicaSets()).length === 9;
+  return { world, isGone, sinceMs: () => world.clock.nowMs() - forgottenMs };
+}
+
+test("absences of an older incarnation do not count in a newer one (K5)", async () => {
+  const first = await afterForgetting();
+  await first.world.until("its absence is confirmed", first.isGone, 10 * passMs);
+  const confirmedMs = first.sinceMs();
+  await first.world.stop();
+
+  const { world, isGone, sinceMs } = await afterForgetting();
+  // Before the last pass that it takes.
+  await world.clock.advance(confirmedMs - passMs / 2);
+  world.plane.faults.restoreFromEmpty(region);
+  for (let index = 2; index <= 10; index++)
+    world.plane.faults.insertBehind(region, "deployment", deployment(index, { replicas: 1 }), BigInt(index));
+  world.plane.faults.setCounter(region, 10n);
+  await world.clock.advance(passMs);
+  assert.ok(sinceMs() > confirmedMs);
+  assert.equal(await isGone(), false);
+  await world.until("its absence is confirmed", isGone, 10 * passMs);
+  await world.stop();
+});
+
 test("two servers around a failover cannot make the agent swing", async () => {
   const { world, agent } = await afterChanges(10);
   const old = world.plane;
