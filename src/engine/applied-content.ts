@@ -142,13 +142,12 @@ function writeItems(
   defaults: ServerDefaults[string] | undefined,
   scan: Scan | undefined,
 ): void {
-  const matchers = fields && Object.keys(fields).filter((step) => step !== ".");
-  const wanted = matchers?.map((step) => ({ step, isKey: step.startsWith("k:"), value: parseStep(step) }));
+  const wanted = fields && itemNames(fields);
   const expected = defaultOf(defaults, eachItem);
   let separator = "";
   to.raw("[");
   for (const item of items) {
-    const match = wanted?.find(({ isKey, value }) => (isKey ? hasKeys(item, value) : item === value));
+    const match = wanted?.find((name) => isNamed(item, name));
     if (wanted !== undefined && match === undefined) {
       if (scan !== undefined && !scan.isForeign) scan.isForeign = !isServerDefault(item, expected);
       continue;
@@ -159,6 +158,35 @@ function writeItems(
     separator = ",";
   }
   to.raw("]");
+}
+
+/** What a step of a field set says about an item. */
+interface ItemName {
+  readonly step: string;
+  readonly isKey: boolean;
+  readonly value: unknown;
+}
+
+function itemNames(fields: Json): readonly ItemName[] {
+  const names: ItemName[] = [];
+  for (const step in fields) if (step !== ".") names.push(itemName(step));
+  return names;
+}
+
+function isNamed(item: unknown, { isKey, value }: ItemName): boolean {
+  return isKey ? hasKeys(item, value) : item === value;
+}
+
+// The same for most objects, as the names of fields are. Others can write any, so long ones are not kept.
+const knownItemNames = new Map<string, ItemName>();
+const itemNameCharsMax = 128;
+
+function itemName(step: string): ItemName {
+  const known = knownItemNames.get(step);
+  if (known !== undefined) return known;
+  const name = { step, isKey: step.startsWith("k:"), value: parseStep(step) };
+  if (knownItemNames.size < memberStepsMax && step.length <= itemNameCharsMax) knownItemNames.set(step, name);
+  return name;
 }
 
 /** Caches the content hash of a spec's manifest for as long as the spec lives. Manifests are large, and not kept. */
