@@ -276,7 +276,7 @@ test("all pages make one list; an expired token restarts it once, and a partial 
   });
   assert.deepEqual(
     whole.requests.map((request) => request.query),
-    [{ limit: "500" }, { limit: "500", continue: "t1" }, { limit: "500", continue: "t2" }],
+    [{ limit: "100" }, { limit: "100", continue: "t1" }, { limit: "100", continue: "t2" }],
   );
   const restarted = answering(page(["a"], "t1"), gone, page(["b"]));
   assert.deepEqual((await listAll(restarted.api, pods, {}, nameOf, signal)).items, ["b"]);

@@ -40,6 +40,7 @@ function pod(name: string, changed: Partial<ObservedPod> = {}): ObservedPod {
     memoryMib: 256,
     restarts: 0,
     createdAtSeconds: 0,
+    zone: undefined,
     ...changed,
   };
 }

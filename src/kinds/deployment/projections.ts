@@ -69,8 +69,8 @@ export interface PodProjection {
   readonly restarts: number;
   /** Since 1970; 0 if unknown. */
   readonly createdAtSeconds: number;
-  /** Of its node. Absent before Kubernetes 1.35, which does not label pods with it. */
-  readonly zone?: string;
+  /** Of its node. Undefined before Kubernetes 1.35, which does not label pods with it. */
+  readonly zone: string | undefined;
   /** Why it cannot run; absent if it can, so that a healthy pod takes no extra memory. */
   readonly obstacle?: string;
   /** What makes it less isolated than krane's template; absent if nothing does. */
@@ -90,6 +90,10 @@ export function isFailure(word: string | undefined): word is PodFailure {
 }
 
 const zoneLabel = "topology.kubernetes.io/zone";
+
+// A projection starts as one literal with what every object has, and gets the rest afterwards: with a spread in the
+// literal, V8 leaves the result two thirds larger.
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /** Interns a string. */
 type Share = <S extends string | undefined>(text: S) => S;
@@ -115,7 +119,7 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
   const sealed = reading.kind === "valid" ? reading.ids : undefined;
   const ownership = judgeOwnership(reading, metadata, deploymentId !== undefined);
   const essence = wasTakenOver(ownership) ? essenceOf(template?.spec) : undefined;
-  return {
+  const projection: Writable<ReplicaSetProjection> = {
     namespace: metadata?.namespace ?? "",
     name: metadata?.name ?? "",
     uid: metadata?.uid ?? "",
@@ -133,11 +137,12 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
     isSandboxed: template?.spec?.runtimeClassName === runtimeClassName,
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
-    ...(essence && { essence }),
-    ...(refusal !== undefined && { refusal }),
-    ...(heldBy !== undefined && { heldBy }),
-    ...(metadata?.annotations?.[annotationKeys.held] !== undefined && { isHeld: true as const }),
   };
+  if (essence !== undefined) projection.essence = essence;
+  if (refusal !== undefined) projection.refusal = refusal;
+  if (heldBy !== undefined) projection.heldBy = heldBy;
+  if (metadata?.annotations?.[annotationKeys.held] !== undefined) projection.isHeld = true;
+  return projection;
 }
 
 /** Or may still be, if desired state names it. */
@@ -176,29 +181,29 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller);
   const weakness = podWeakness(pod);
   const orphan = orphanOf(pod);
-  const zone = share(metadata?.labels?.[zoneLabel]);
   const templateHash = share(metadata?.annotations?.[annotationKeys.templateHash]);
   const essence = templateHash === undefined ? essenceOf(spec) : undefined;
   const image = templateHash === undefined ? undefined : share(laterImage(pod));
-  return {
+  const projection: Writable<PodProjection> = {
     ownerUid: share(owner?.uid),
     ownerName: share(owner?.name),
-    ...(orphan !== undefined && { orphanOf: orphan }),
     templateHash,
-    ...(essence && { essence }),
-    ...(hasLaterMark(pod) && { isRemarked: true as const }),
-    ...(image !== undefined && { laterImage: image }),
     standing: standingOf(pod, failureOf(pod)),
     endpoint: endpointOf(pod, portOf(container)),
     cpuMillicores: Number(parseMillicores(limits?.["cpu"])),
     memoryMib: Number(parseMebibytes(limits?.["memory"])),
     restarts: restartsOf(pod),
     createdAtSeconds: createdAtSeconds(metadata?.creationTimestamp),
-    ...(zone !== undefined && { zone }),
-    ...(obstacle !== undefined && { obstacle }),
-    ...(weakness !== undefined && { weakness }),
-    ...(hasNoSandbox(pod) && { isUnsandboxed: true as const }),
+    zone: share(metadata?.labels?.[zoneLabel]),
   };
+  if (orphan !== undefined) projection.orphanOf = orphan;
+  if (essence !== undefined) projection.essence = essence;
+  if (hasLaterMark(pod)) projection.isRemarked = true;
+  if (image !== undefined) projection.laterImage = image;
+  if (obstacle !== undefined) projection.obstacle = obstacle;
+  if (weakness !== undefined) projection.weakness = weakness;
+  if (hasNoSandbox(pod)) projection.isUnsandboxed = true;
+  return projection;
 }
 
 /** The limits that the node enforces. Those of the spec can be changed, and the node may not have room for them. */
