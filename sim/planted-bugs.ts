@@ -183,12 +183,12 @@ export const plantedBugs: readonly PlantedBug[] = [
   ingress("the policy admits the port first", "entry.value.ports.includes(spec.port)", "true"),
   ingress(
     "the policy is there first",
-    'return [{ kind: "await", key, isReady: this.isReady(spec), isCertain, confirm }];',
+    'return [{ kind: "await", key, isReady: this.isReady(spec, ref), isCertain, confirm }];',
     "return [];",
   ),
   ingress(
     "a policy is read before a workload is created",
-    "policies.isShown(objectKey(refOf(spec))) && (!isNew || isRead);",
+    "policies.isShown(objectKey(ref)) && (!isNew || isRead);",
     "true;",
   ),
   at("src/kinds/deployment/pod-template.ts")(
