@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { eventually } from "./eventually.ts";
 import { fetchHttp1 } from "./http-clients.ts";
-import { startKrane, writeConfig } from "./krane-process.ts";
+import { type Exit, startKrane, writeConfig } from "./krane-process.ts";
 
 export interface AgentPlace {
   readonly program: string;
@@ -15,6 +15,7 @@ export interface AgentPlace {
 }
 
 export interface AgentProcess {
+  readonly pid: number;
   readonly url: string;
   readonly metricsUrl: string;
   /** As Kubernetes ends it; fails unless it goes well. */
@@ -29,7 +30,7 @@ export interface AgentProcess {
   /** Steps what it takes for the wall clock; only for a process that was started `withFaults`. */
   stepClock(byMs: number): void;
   /** Resolves when the process is gone. */
-  readonly gone: Promise<void>;
+  readonly gone: Promise<Exit>;
 }
 
 /** What a process does to itself when it is told to. */
@@ -97,6 +98,7 @@ export async function startAgentProcess(
   died.catch(() => undefined);
   await Promise.race([started, died]);
   return {
+    pid: child.pid ?? assert.fail("the agent has no process"),
     url,
     metricsUrl: `http://127.0.0.1:${config.metricsPort}/metrics`,
     async stop() {
@@ -109,6 +111,6 @@ export async function startAgentProcess(
     resume: () => void child.kill("SIGCONT"),
     block: (blockMs) => disturb({ blockMs }),
     stepClock: (stepMs) => disturb({ stepMs }),
-    gone: exit.then(() => undefined),
+    gone: exit,
   };
 }
