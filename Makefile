@@ -40,8 +40,8 @@ screenshots: .cache/installed ## Make the screenshots in docs/images, with Chrom
 test-node: bin/krane .cache/node24 ## Run test/node: krane's image and chart on a real node with gVisor (as root)
 	$(TS) test/support/run-node-tests.ts
 
-sim: .cache/sim/main.mjs ## Simulate the whole system under faults: make sim [seed=N | from=N] [hours=N] [for=10m] [jobs=N] [trace=1] [all=1], or make sim plans=all
-	node .cache/sim/main.mjs $(foreach name,seed from seeds hours for jobs trace all only plans plan shrink,$(if $($(name)),'$(name)=$($(name))'))
+sim: .cache/sim/main.mjs ## Simulate the whole system under faults: make sim [seed=N | from=N] [hours=N] [for=10m] [jobs=N] [acts=N] [trace=1] [all=1], or make sim plans=all
+	node .cache/sim/main.mjs $(foreach name,seed from seeds hours for jobs acts trace all only plans plan shrink,$(if $($(name)),'$(name)=$($(name))'))
 
 sim-mutants: .cache/installed ## Plant bugs in krane and see whether the simulation finds them: make sim-mutants [only=WORD] [seeds=N]
 	$(TS) tools/sim-mutants.ts

@@ -23,6 +23,7 @@ const names = [
   "trace",
   "all",
   "only",
+  "acts",
   "plans",
   "plan",
   "shrink",
@@ -61,19 +62,24 @@ function describe({ seed, violation, lastLines }: SeedOutcome): string {
   ].join("\n");
 }
 
-async function describeShrunk(kinds: readonly AnyKind[], outcome: SeedOutcome): Promise<string> {
+async function describeShrunk(kinds: readonly AnyKind[], args: Named, outcome: SeedOutcome): Promise<string> {
   const {
     events,
     outcome: shrunk,
     runs,
-  } = await shrinkPlan({ seed: outcome.seed, kinds }, outcome, shrinkRunsMax);
+  } = await shrinkPlan({ seed: outcome.seed, kinds, acts: actsOf(args) }, outcome, shrinkRunsMax);
+  const all = `make sim seed=${outcome.seed}${args.acts === undefined ? "" : ` acts=${args.acts}`}`;
   const only = events.map(({ index }) => index).join(",");
   return [
     `\n${events.length} of ${outcome.plan.length} events violate it too (${runs} runs): ${shrunk.violation?.what}`,
     ...events.map(eventLine),
-    `\nrepeat it: make sim seed=${outcome.seed} only=${only || "none"}`,
-    `all of it: make sim seed=${outcome.seed}\nall steps: add trace=1`,
+    `\nrepeat it: ${all} only=${only || "none"}`,
+    `all of it: ${all}\nall steps: add trace=1`,
   ].join("\n");
+}
+
+function actsOf({ acts = "1" }: Named): number {
+  return Number(acts);
 }
 
 function onTraceLineOf({ trace }: Named) {
@@ -81,7 +87,7 @@ function onTraceLineOf({ trace }: Named) {
 }
 
 /** What a worker is asked to run. */
-type Task = { readonly seed: number } | { readonly plan: Plan };
+type Task = { readonly seed: number; readonly acts: number } | { readonly plan: Plan };
 
 /** Runs the tasks in this process if one core is to be used, else in a worker for each core. */
 async function runAll<Outcome>(
@@ -96,7 +102,7 @@ async function runAll<Outcome>(
 }
 
 async function runTask(kinds: readonly AnyKind[], task: Task): Promise<SeedOutcome | PlanResult> {
-  if ("seed" in task) return runSeed({ seed: task.seed, kinds });
+  if ("seed" in task) return runSeed({ ...task, kinds });
   const { violation, hit } = await runStory(kinds, task.plan.story, task.plan);
   return { plan: task.plan, ...(violation && { violation }), ...(hit !== undefined && { hit }) };
 }
@@ -139,7 +145,7 @@ async function runSeeds(kinds: readonly AnyKind[], args: Named): Promise<number>
   const found: SeedOutcome[] = [];
   await runAll<SeedOutcome>(
     args,
-    seedsFrom(Number(args.from ?? 1), seedsMax),
+    seedsFrom(args, seedsMax),
     (task) => runTask(kinds, task),
     (outcome) => {
       console.log(progress.add(outcome));
@@ -151,12 +157,14 @@ async function runSeeds(kinds: readonly AnyKind[], args: Named): Promise<number>
       return progress.agentHours < hoursMax && progress.realMs < forMs;
     },
   );
-  if (args.shrink !== "0") for (const outcome of found) console.log(await describeShrunk(kinds, outcome));
+  if (args.shrink !== "0")
+    for (const outcome of found) console.log(await describeShrunk(kinds, args, outcome));
   return progress.violations;
 }
 
-function* seedsFrom(first: number, count: number): IterableIterator<Task> {
-  for (let seed = first; seed < first + count; seed++) yield { seed };
+function* seedsFrom(args: Named, count: number): IterableIterator<Task> {
+  const first = Number(args.from ?? 1);
+  for (let seed = first; seed < first + count; seed++) yield { seed, acts: actsOf(args) };
 }
 
 /** The number of violations. */
@@ -168,13 +176,14 @@ async function runOneSeed(kinds: readonly AnyKind[], args: Named): Promise<numbe
   const outcome = await runSeed({
     seed: Number(args.seed),
     kinds,
+    acts: actsOf(args),
     ...(only && { only }),
     ...(onTraceLine && { onTraceLine }),
   });
   console.log(progress.add(outcome));
   if (outcome.violation === undefined) return 0;
   console.log(describe(outcome));
-  if (only === undefined && args.shrink !== "0") console.log(await describeShrunk(kinds, outcome));
+  if (only === undefined && args.shrink !== "0") console.log(await describeShrunk(kinds, args, outcome));
   return 1;
 }
 

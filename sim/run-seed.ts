@@ -26,6 +26,8 @@ export interface SeedOptions {
   readonly kinds: readonly AnyKind[];
   /** How long the world is disturbed. Default 20 minutes. */
   readonly disturbedMs?: number;
+  /** How often it is, each time with hours of quiet before. Default once. */
+  readonly acts?: number;
   /** Only these events of the plan happen. */
   readonly only?: ReadonlySet<number>;
   readonly onTraceLine?: (line: string) => void;
@@ -59,10 +61,18 @@ const settleStepMs = 20_000;
 const calmMs = 10 * 60_000;
 // Longer than the replay of the streams and the full report, which happen every ten minutes.
 const steadyMs = 12 * 60_000;
+// Between two acts. What agents remember of the first one, such as its Deletes, expires after an hour.
+const quietMs = 100 * 60_000;
+const actIndexes = 100_000;
 
 /** Swarm style: each seed switches some faults on, with rates of its own, so that rare combinations happen. */
-export function planOf(seed: number, disturbedMs: number = disturbedMsDefault): readonly PlannedEvent[] {
-  const choices = new Choices(seed, "plan");
+export function planOf(
+  seed: number,
+  disturbedMs: number = disturbedMsDefault,
+  act = 0,
+): readonly PlannedEvent[] {
+  const choicesOf = (part: string) => new Choices(seed, act === 0 ? part : `${part} ${act}`);
+  const choices = choicesOf("plan");
   const share = choices.between(0.15, 0.9);
   const on = faults.filter(() => choices.chance(share));
   const lifeEveryMs = choices.between(3_000, 30_000);
@@ -80,9 +90,9 @@ export function planOf(seed: number, disturbedMs: number = disturbedMsDefault): 
   const numbered = (found: readonly Omit<PlannedEvent, "index">[], firstIndex: number) =>
     found
       .toSorted((a, b) => a.atMs - b.atMs)
-      .map((event, index) => ({ ...event, index: firstIndex + index }));
+      .map((event, index) => ({ ...event, index: actIndexes * act + firstIndex + index }));
   const added = additions.flatMap(({ part, firstIndex, actions }) => {
-    const own = new Choices(seed, part);
+    const own = choicesOf(part);
     const everyMs = own.between(10_000, 60_000);
     return own.chance(0.5) ? numbered(drawn(own, "life", everyMs, disturbedMs, actions), firstIndex) : [];
   });
@@ -117,8 +127,7 @@ function weighted(names: readonly (readonly [number, string, ...unknown[]])[], p
 }
 
 export async function runSeed(options: SeedOptions): Promise<SeedOutcome> {
-  const { seed, kinds, disturbedMs = disturbedMsDefault, only, onTraceLine } = options;
-  const plan = planOf(seed, disturbedMs).filter(({ index }) => only?.has(index) ?? true);
+  const { seed, kinds, acts = 1, onTraceLine } = options;
   const worldChoices = new Choices(seed, "world");
   const namesIncarnation = !worldChoices.chance(unnamedShare);
   const sendsVersions = namesIncarnation || !worldChoices.chance(unversionedShare);
@@ -132,10 +141,15 @@ export async function runSeed(options: SeedOptions): Promise<SeedOutcome> {
   const convergence = watchEverything(world);
   for (const agent of world.agents) agent.start();
   const startMs = world.clock.nowMs();
-  for (const event of plan) world.clock.setTimer(event.atMs, () => void happen(world, event));
-  await world.runFor(disturbedMs);
-  healAll(world);
-  await convergenceOf(world, convergence, { settleMaxMs, settleStepMs, calmMs, steadyMs });
+  const plan: PlannedEvent[] = [];
+  for (let act = 0; act < acts && world.violation === undefined; act++) {
+    const begunMs = world.clock.nowMs() - startMs;
+    const events = await perform(world, act, options);
+    plan.push(...events.map((event) => ({ ...event, atMs: begunMs + event.atMs })));
+    const isLast = act === acts - 1;
+    const patience = { settleMaxMs, settleStepMs, calmMs, steadyMs: isLast ? steadyMs : quietMs };
+    await convergenceOf(world, convergence, patience);
+  }
   world.abandon();
   return {
     seed,
@@ -147,6 +161,19 @@ export async function runSeed(options: SeedOptions): Promise<SeedOutcome> {
     ...(world.violation && { violation: world.violation }),
     lastLines: world.trace.last(40),
   };
+}
+
+/** Returns what was planned to happen. */
+async function perform(
+  world: World,
+  act: number,
+  { seed, disturbedMs = disturbedMsDefault, only }: SeedOptions,
+): Promise<readonly PlannedEvent[]> {
+  const plan = planOf(seed, disturbedMs, act).filter(({ index }) => only?.has(index) ?? true);
+  for (const event of plan) world.clock.setTimer(event.atMs, () => void happen(world, event));
+  await world.runFor(disturbedMs);
+  healAll(world);
+  return plan;
 }
 
 /** All oracles. The one that is returned also judges how the run ends. */

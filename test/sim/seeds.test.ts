@@ -24,3 +24,10 @@ test("a plan depends on nothing but its seed", () => {
   assert.deepEqual(planOf(7), planOf(7));
   assert.notDeepEqual(planOf(7), planOf(8));
 });
+
+test("each act of a world has a plan of its own, whose events have numbers of their own", () => {
+  const numbers = [0, 1, 2].flatMap((act) => planOf(7, disturbedMs, act).map(({ index }) => index));
+  assert.equal(new Set(numbers).size, numbers.length);
+  const times = (act: number) => planOf(7, disturbedMs, act).map(({ atMs }) => atMs);
+  assert.notDeepEqual(times(1), times(0));
+});
