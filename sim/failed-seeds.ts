@@ -58,7 +58,8 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
   },
   {
     seed: 7043,
-    found: "a workload returned before its policy, which had gone with the namespace too (K8)",
+    found:
+      "a workload returned before its policy, which had gone with the namespace too (K8); an order was never recorded, and was said to stay in force",
   },
   {
     seed: 7090,

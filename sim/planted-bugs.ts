@@ -328,12 +328,12 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   kept(
     "an order is recorded",
-    "const refusal = await this.tryWrite(key, numbered, number, signal);",
-    "const refusal = numbered ? undefined : await this.tryWrite(key, numbered, number, signal);",
+    "const refusal = await this.tryWrite(key, { record: numbered, number, untilMs }, signal);",
+    "const refusal = numbered ? undefined : await this.tryWrite(key, { record: numbered, number, untilMs }, signal);",
   ),
   kept(
     "the deletion of an order removes its record",
-    "const refusal = await this.tryWrite(key, numbered, number, signal);",
-    "const refusal = numbered && (await this.tryWrite(key, numbered, number, signal));",
+    "const refusal = await this.tryWrite(key, { record: numbered, number, untilMs }, signal);",
+    "const refusal = numbered && (await this.tryWrite(key, { record: numbered, number, untilMs }, signal));",
   ),
 ];

@@ -31,6 +31,16 @@ export type TakeOutcome =
   | { readonly kind: "refused"; readonly reason: string };
 
 const loadAgainMs = 1_000;
+// A caller waits a minute, and is then told that its order stays in force. By then, also after a turn of a reconcile, it is
+// known whether the order is recorded.
+const recordMaxMs = 25_000;
+
+/** Without a record, the one that the key has is removed, up to this number. */
+interface RecordWrite {
+  readonly record: OrderRecord | undefined;
+  readonly number: bigint;
+  readonly untilMs: number;
+}
 
 export class KeptOrders<Spec> {
   private readonly deps: KeptOrdersDeps<Spec>;
@@ -98,7 +108,7 @@ export class KeptOrders<Spec> {
 
   /**
    * Records an order, or removes the record for a deletion; then the store takes it, and `onTaken` is called at once.
-   * `read` is called when it is the order's turn.
+   * `read` is called when it is the order's turn. The order is refused if its record is not written in time.
    */
   take(
     key: string,
@@ -106,13 +116,14 @@ export class KeptOrders<Spec> {
     onTaken: () => void,
     signal: AbortSignal,
   ): Promise<TakeOutcome> {
+    const { store, clock } = this.deps;
+    const untilMs = clock.nowMs() + recordMaxMs;
     return this.inTurn(key, async () => {
-      const { store } = this.deps;
       const before = store.get(key);
       const { message, record } = read();
       const number = this.nextNumber();
       const numbered = record && { ...record, number };
-      const refusal = await this.tryWrite(key, numbered, number, signal);
+      const refusal = await this.tryWrite(key, { record: numbered, number, untilMs }, signal);
       if (refusal !== undefined) return refusal;
       if (store.get(key) !== before) {
         this.unsure.add(key);
@@ -142,13 +153,15 @@ export class KeptOrders<Spec> {
     await this.inTurn(key, async () => {
       if (!this.isDue(key)) return;
       const record = this.inForce(key);
+      const untilMs = this.deps.clock.nowMs() + recordMaxMs;
       if (record === undefined) {
         // Not a newer record, which another process has written.
-        await this.write(key, undefined, this.written.get(key) ?? 0n, signal);
+        const number = this.written.get(key) ?? 0n;
+        await this.write(key, { record, number, untilMs }, signal);
         this.taken.delete(key);
       } else {
         const number = this.nextNumber();
-        await this.write(key, { ...record, number }, number, signal);
+        await this.write(key, { record: { ...record, number }, number, untilMs }, signal);
       }
       this.unsure.delete(key);
     });
@@ -167,12 +180,11 @@ export class KeptOrders<Spec> {
 
   private async tryWrite(
     key: string,
-    record: OrderRecord | undefined,
-    number: bigint,
+    write: RecordWrite,
     signal: AbortSignal,
   ): Promise<TakeOutcome | undefined> {
     try {
-      const outcome = await this.write(key, record, number, signal);
+      const outcome = await this.write(key, write, signal);
       return outcome === "done" ? undefined : refused("another krane has recorded a newer order for it");
     } catch (error) {
       this.unsure.add(key);
@@ -182,24 +194,24 @@ export class KeptOrders<Spec> {
     }
   }
 
-  /** Without a record, removes the one that the key has, up to this number. */
   private async write(
     key: string,
-    record: OrderRecord | undefined,
-    number: bigint,
+    { record, number, untilMs }: RecordWrite,
     signal: AbortSignal,
   ): Promise<RecordOutcome> {
-    const { records } = this.deps;
+    const { records, clock } = this.deps;
     if (records === undefined) return "done";
+    const inTime = (work: (waiting: AbortSignal) => Promise<RecordOutcome>) =>
+      withTimeout(clock, Math.max(0, untilMs - clock.nowMs()), signal, work);
     if (record === undefined) {
-      const outcome = await records.remove(key, number, signal);
+      const outcome = await inTime((waiting) => records.remove(key, number, waiting));
       this.written.delete(key);
       return outcome;
     }
     const before = this.written.get(key);
     // Before the call, because a call that fails may have written it.
     this.written.set(key, number);
-    const outcome = await records.put(record, signal);
+    const outcome = await inTime((waiting) => records.put(record, waiting));
     if (outcome === "newer") this.noteWritten(key, before);
     return outcome;
   }

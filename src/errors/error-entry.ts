@@ -54,7 +54,8 @@ export const rpcCodes = {
   },
   deadline_exceeded: {
     means: "The call timed out: an order is not applied yet, or a stream reached its maximum duration.",
-    remedy: "Open the stream again. An order stays in force and is still applied: watch its state.",
+    remedy:
+      "Open the stream again. After a minute, an order stays in force and is still applied: watch its state. After a shorter deadline of yours, repeat it.",
   },
   not_found: {
     means: "The object, environment, secret, held-back deletion or service does not exist.",

@@ -5,7 +5,8 @@
 // - ok: done. invalid_argument: rejected, and nothing changed.
 // - unavailable with "order not accepted" or "not done": it could not be recorded, or no leader was reached; nothing changed.
 // - Any other code means that the order was accepted and stays in force. failed_precondition and already_exists need
-//   someone to fix something first; unavailable and deadline_exceeded only need time.
+//   someone to fix something first; unavailable and deadline_exceeded only need time. Only a caller whose own deadline is
+//   shorter than it takes to record an order does not learn whether it was accepted.
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";

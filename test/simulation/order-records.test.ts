@@ -16,6 +16,8 @@ const createDeploymentController = await kinds.deployment.loadController();
 
 const never = new AbortController().signal;
 const halfHourMs = 1_800_000;
+/** SchedulerService answers after a minute at the latest. */
+const waitOfCallersMs = 60_000;
 const key = "acme/web-1";
 const ref = { namespace: "acme", name: "web-1" };
 const away = create(DeleteDeploymentSchema, { k8sNamespace: "acme", k8sName: "web-1" });
@@ -223,6 +225,20 @@ describe("the record of an order", () => {
     assert.equal(isUnrecorded, true);
     await world.until("it is gone", async () => (await replicas()) === undefined);
     await world.until("the record is gone", async () => (await records()).length === 0);
+    await world.stop();
+  });
+
+  test("that is not written in time refuses the order before its caller is told that it stays in force", async () => {
+    const { world, faults, startAgent, records } = await createWorld();
+    const agent = await startAgent();
+    faults.onPut = () => new Promise(() => undefined);
+    const calls = [1, 2, 3].map((count) => agent.controller.apply(deployment(1, { replicas: count }), never));
+    const askedMs = world.clock.nowMs();
+    for (const { isUnrecorded } of await world.resolved(Promise.all(calls))) assert.equal(isUnrecorded, true);
+    assert.ok(world.clock.nowMs() - askedMs < waitOfCallersMs, "too late");
+    faults.onPut = undefined;
+    await world.clock.advance(halfHourMs);
+    assert.deepEqual([await world.replicaSetNames(), await records()], [[], []]);
     await world.stop();
   });
 
