@@ -10,7 +10,7 @@ import { isAbort, linkSignals, withTimeout } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { WorkQueue } from "../concurrency/work-queue.ts";
 import { KubeApiError } from "../kube/errors.ts";
-import { classifyFailure, classifyProblems } from "./classify.ts";
+import { classifyFailure, classifyProblems, isRefusal } from "./classify.ts";
 import type { DeletionGuard } from "./deletion-guard.ts";
 import type { DesiredStore } from "./desired-store.ts";
 import type { OutcomeRecord } from "./object-status.ts";
@@ -27,8 +27,8 @@ export interface KeptOrdersDeps<Spec> {
 
 export type TakeOutcome =
   | { readonly kind: "taken" }
-  /** Nothing changed. */
-  | { readonly kind: "refused"; readonly reason: string };
+  /** Nothing changed here. */
+  | { readonly kind: "refused"; readonly reason: string; readonly mayBeRecorded?: true };
 
 const loadAgainMs = 1_000;
 // A caller waits a minute, and is then told that its order stays in force. By then, also after a turn of a reconcile, it is
@@ -190,7 +190,8 @@ export class KeptOrders<Spec> {
       this.unsure.add(key);
       const failure = isAbort(error, signal) ? undefined : classifyFailure(error);
       if (failure === undefined) throw error;
-      return refused(`its record cannot be written: ${failure.reason}`);
+      const refusal = refused(`its record cannot be written: ${failure.reason}`);
+      return isRefusal(error) ? refusal : { ...refusal, mayBeRecorded: true };
     }
   }
 
@@ -240,8 +241,8 @@ export class KeptOrders<Spec> {
   }
 }
 
-function refused(reason: string): TakeOutcome {
-  return { kind: "refused", reason };
+function refused(reason: string) {
+  return { kind: "refused", reason } as const;
 }
 
 export interface OrderParts<Spec> {
@@ -278,7 +279,8 @@ export async function takeOrder<Spec>(
     // Also if it fails, because its record may have been written.
     const taken = await taking.finally(() => queue.add(key));
     if (taken.kind === "taken") return await (done ?? Promise.reject(signal.reason));
-    return { outcome: "retrying", reason: taken.reason, fieldPath: undefined, isUnrecorded: true };
+    const { kind: _, ...refusal } = taken;
+    return { outcome: "retrying", fieldPath: undefined, isUnrecorded: true, ...refusal };
   } finally {
     linked.release();
   }

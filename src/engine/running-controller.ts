@@ -10,8 +10,10 @@ import type { OutcomeRecord } from "./object-status.ts";
 export interface OrderOutcome extends Pick<OutcomeRecord, "outcome" | "reason" | "fieldPath"> {
   /** The order is invalid, and changed nothing. */
   readonly isInvalid?: true;
-  /** The order could not be recorded, and changed nothing. The same call may succeed later. */
+  /** The order could not be recorded, and is not in force here. The same call may succeed later. */
   readonly isUnrecorded?: true;
+  /** But Kubernetes may have the record. An agent that starts before it is removed brings the order into force. */
+  readonly mayBeRecorded?: true;
 }
 
 /** A controller for the code that starts, stops and inspects it. */

@@ -42,6 +42,14 @@ test("an order that could not be recorded was not accepted, and may be retried",
   assert.deepEqual([refusal?.code, refusal?.rawMessage], [Code.Unavailable, "order not accepted: why"]);
 });
 
+test("an order that may be recorded may have been accepted", () => {
+  const refusal = refusalOf("apply", { ...outcomeOf("retrying"), isUnrecorded: true, mayBeRecorded: true });
+  assert.deepEqual(
+    [refusal?.code, refusal?.rawMessage],
+    [Code.Unavailable, "krane may have accepted it: why"],
+  );
+});
+
 describe("waiting for an order", () => {
   const hanging = (signal: AbortSignal) =>
     new Promise<OrderOutcome>((_, reject) => {

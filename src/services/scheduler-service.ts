@@ -4,6 +4,7 @@
 // The status of an order:
 // - ok: done. invalid_argument: rejected, and nothing changed.
 // - unavailable with "order not accepted" or "not done": it could not be recorded, or no leader was reached; nothing changed.
+// - unavailable with "may have accepted it": it is unknown whether it was recorded, or whether the leader got the call.
 // - Any other code means that the order was accepted and stays in force. failed_precondition and already_exists need
 //   someone to fix something first; unavailable and deadline_exceeded only need time. Only a caller whose own deadline is
 //   shorter than it takes to record an order does not learn whether it was accepted.
@@ -202,7 +203,10 @@ export async function completeOrder(
 export function refusalOf(verb: OrderVerb, order: OrderOutcome): ConnectError | undefined {
   const { outcome, reason } = order;
   if (order.isInvalid) return new ConnectError(reason, Code.InvalidArgument);
-  if (order.isUnrecorded) return new ConnectError(`order not accepted: ${reason}`, Code.Unavailable);
+  if (order.isUnrecorded) {
+    const what = order.mayBeRecorded ? "krane may have accepted it" : "order not accepted";
+    return new ConnectError(`${what}: ${reason}`, Code.Unavailable);
+  }
   switch (outcome) {
     case "applied":
     case "unchanged":

@@ -26,13 +26,16 @@ const away = create(DeleteDeploymentSchema, { k8sNamespace: "acme", k8sName: "we
 interface Faults {
   put?: "before" | "after" | undefined;
   remove?: "before" | "after" | undefined;
+  /** Of the response; default 503. */
+  status?: number | undefined;
   /** Called while a record is being written. */
   onPut?: (() => Promise<unknown>) | undefined;
 }
 
 function createFaulty(records: OrderRecords, faults: Faults): OrderRecords {
   const failing = async <T>(when: Faults["put"], call: () => Promise<T>): Promise<T> => {
-    const error = new KubeApiError("refused", "503 from the test", { status: 503 });
+    const { status = 503 } = faults;
+    const error = new KubeApiError("refused", `${status} from the test`, { status });
     if (when === "before") throw error;
     const result = await call();
     if (when === "after") throw error;
@@ -239,6 +242,30 @@ describe("the record of an order", () => {
     faults.onPut = undefined;
     await world.clock.advance(halfHourMs);
     assert.deepEqual([await world.replicaSetNames(), await records()], [[], []]);
+    await world.stop();
+  });
+
+  test("that a failed write left behind brings its order into force in the next process, and the caller was told", async () => {
+    const { world, faults, startAgent, records } = await createWorld();
+    const agent = await startAgent();
+    faults.put = "after";
+    faults.remove = "before";
+    const outcome = await world.resolved(agent.controller.apply(deployment(1), never));
+    assert.deepEqual([outcome.isUnrecorded, outcome.mayBeRecorded], [true, true]);
+    await agent.stop();
+    assert.deepEqual(await records(), [key]);
+    await startAgent();
+    await world.until("it is there", async () => (await world.replicaSetNames()).length === 1);
+    await world.stop();
+  });
+
+  test("that Kubernetes rejects is not there, and the caller is told", async () => {
+    const { world, faults, startAgent } = await createWorld();
+    const agent = await startAgent();
+    faults.put = "before";
+    faults.status = 403;
+    const outcome = await world.resolved(agent.controller.apply(deployment(1), never));
+    assert.deepEqual([outcome.isUnrecorded, outcome.mayBeRecorded], [true, undefined]);
     await world.stop();
   });
 
