@@ -284,6 +284,30 @@ test("all pages make one list; an expired token restarts it once, and a partial 
   assert.equal((await errorOf(listAll(hopeless.api, pods, {}, nameOf, signal))).isExpired, true);
 });
 
+test("a page that is too large is read in smaller ones, and a single object that is fails", async () => {
+  const limits: number[] = [];
+  const names = Array.from({ length: 7 }, (_, index) => `pod-${index}`);
+  const list = async (mostPods: number) => {
+    limits.length = 0;
+    const transport: KubeTransport = {
+      async send({ query }) {
+        const limit = Number(query?.["limit"]);
+        limits.push(limit);
+        if (limit > mostPods) throw new KubeApiError("too-large", "list pods: more than 64 MiB");
+        const begin = Number(query?.["continue"] ?? 0);
+        const end = begin + limit;
+        return page(names.slice(begin, end), end < names.length ? String(end) : undefined);
+      },
+      stream: () => assert.fail("it is no watch"),
+      close: async () => undefined,
+    };
+    return (await listAll(createKubeApi(transport), pods, {}, nameOf, signal)).items;
+  };
+  assert.deepEqual(await list(5), names);
+  assert.deepEqual(limits, [100, 25, 7, 2, 2, 2, 2]);
+  assert.equal((await errorOf(list(0))).code, "too-large");
+});
+
 test("the server's message about a refused secret is left out, except for field manager conflicts", async () => {
   const causes = [
     { reason: "FieldValueInvalid", field: "data", message: "hunter2 is too short" },

@@ -23,8 +23,8 @@ import { KubeApiError, parseStatus, refusedError, withoutServerMessage } from ".
 import type { KubeRequest, KubeResponse, KubeTransport } from "./transport.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "./types.ts";
 
-// A page of 500 large objects stays well below this. A larger response means a mistake in the request, and reading it
-// would exhaust the memory of the process.
+// A page of ordinary objects stays well below this. One that is larger would exhaust the memory of the process, and is
+// read in smaller ones.
 const listBytesMax = 64 * 2 ** 20;
 
 export interface KubeApiOptions {

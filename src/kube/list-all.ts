@@ -7,6 +7,8 @@ import type { KubeObject, ResourceKind } from "./types.ts";
 // A page is in memory several times while it is read: its bytes, its text and its objects. 500 pods are 3 MB of text, and
 // twenty thousand of them in such pages left the process 40 MB larger than in these.
 const pageSize = 100;
+// Objects of a megabyte each, which anybody may create, make a page too large to be read.
+const smallerBy = 4;
 
 // More pages than this mean that the server repeats itself; without a limit the list would never end.
 const pagesMax = 10_000;
@@ -43,12 +45,17 @@ async function readPages<T extends KubeObject, P>(
 ): Promise<WholeList<P>> {
   const items: P[] = [];
   let token: string | undefined;
+  let limit = pageSize;
   for (let pages = 0; pages < pagesMax; pages++) {
-    const page = await api.list(
-      kind,
-      { ...selection, limit: pageSize, ...(token === undefined ? {} : { continue: token }) },
-      signal,
-    );
+    const options = { ...selection, limit, ...(token === undefined ? {} : { continue: token }) };
+    const page = await api.list(kind, options, signal).catch((error: unknown) => {
+      if (error instanceof KubeApiError && error.code === "too-large" && limit > 1) return undefined;
+      throw error;
+    });
+    if (page === undefined) {
+      limit = Math.ceil(limit / smallerBy);
+      continue;
+    }
     for (const object of page.items) items.push(keep(object));
     if (page.continue === undefined) return { items, resourceVersion: page.resourceVersion };
     token = page.continue;
