@@ -5,6 +5,7 @@ import type { KubeApi } from "../kube/api.ts";
 import { objectKey } from "../kube/object-cache.ts";
 import type { KubeObject, ManagedFieldsEntry } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
+import { manifestHashOf } from "../model/manifest-hash.ts";
 import type { Log } from "../telemetry/log.ts";
 import { printable } from "../telemetry/scrub.ts";
 import { classifyFailure } from "./classify.ts";
@@ -216,9 +217,9 @@ function nameOf({ kind, ref }: EventSubject): string {
  * that hash; then it no longer belongs to krane's apply, and the change itself is drift.
  */
 function isFormOf(live: KubeObject, manifest: KubeObject): boolean {
-  const hash = (object: KubeObject) => object.metadata?.annotations?.[annotationKeys.manifestHash];
-  if (hash(live) === undefined) return false;
-  return hash(live) === hash(manifest) || isOthers(ownerOfField(live, manifestHashPath));
+  const hash = manifestHashOf(live);
+  if (hash === undefined) return false;
+  return hash === manifestHashOf(manifest) || isOthers(ownerOfField(live, manifestHashPath));
 }
 
 const manifestHashPath = ["metadata", "annotations", annotationKeys.manifestHash];

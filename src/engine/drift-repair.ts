@@ -7,6 +7,7 @@ import type { KubeApi, PatchOperation, ReplaceOperation } from "../kube/api.ts";
 import { KubeApiError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
+import { manifestHashOf } from "../model/manifest-hash.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { isConflict, isInvalid, isRefusal, isRefusedContent } from "./classify.ts";
 import { type DriftedField, disownOthers, repairOf } from "./drifted-fields.ts";
@@ -265,10 +266,6 @@ function wasPatched({ metadata }: KubeObject): boolean {
     ({ manager, operation, subresource }) =>
       manager === fieldManager && operation === "Update" && !subresource,
   );
-}
-
-export function manifestHashOf({ metadata }: KubeObject): string | undefined {
-  return metadata?.annotations?.[annotationKeys.manifestHash];
 }
 
 function staleError(cause: unknown): KubeApiError {

@@ -1,6 +1,8 @@
 // A short hash of a manifest, stored in an annotation of the object. It shows whether a manifest was already applied, also
 // after a restart, without sending it (K11).
+import type { ObjectMeta } from "../kube/types.ts";
 import { JsonBytes } from "./json-bytes.ts";
+import { keptText } from "./kept-text.ts";
 import { annotationKeys } from "./labels.ts";
 import { sortedNames } from "./sorted-names.ts";
 
@@ -34,6 +36,20 @@ export function withManifestHash<T extends Annotated>(manifest: T): T {
 /** The same pod template with its own hash as an annotation, which every pod made from it inherits. */
 export function withTemplateHash<T extends Annotated>(template: T): T {
   return annotated(template, annotationKeys.templateHash, hashOf(template));
+}
+
+interface WithMetadata {
+  readonly metadata?: ObjectMeta | undefined;
+}
+
+/** The hash on a live object, as somebody may have edited it. */
+export function manifestHashOf({ metadata }: WithMetadata): string | undefined {
+  return keptText(metadata?.annotations?.[annotationKeys.manifestHash]);
+}
+
+/** The hash on a live pod or on the template of a live object, as somebody may have edited it. */
+export function templateHashOf({ metadata }: WithMetadata): string | undefined {
+  return keptText(metadata?.annotations?.[annotationKeys.templateHash]);
 }
 
 function annotated<T extends Annotated>(object: T, key: string, value: string): T {

@@ -8,7 +8,8 @@ const obstacleCharsMax = 240;
 export function obstacleText(reason: string | undefined, message: string | undefined): string {
   const parts = [reason ?? "", message ?? ""].map(onOneLine).filter((part) => part !== "");
   const text = parts.join(": ");
-  return text.length > obstacleCharsMax ? `${text.slice(0, obstacleCharsMax)}...` : text;
+  // join() creates a flat string, which does not keep the whole text in memory.
+  return [text.slice(0, obstacleCharsMax), text.length > obstacleCharsMax ? "..." : ""].join("");
 }
 
 function onOneLine(text: string): string {

@@ -32,7 +32,17 @@ export function essenceOf(spec: PodSpec | undefined): Essence | undefined {
   const probes = [livenessProbe ?? null, readinessProbe ?? null];
   const hash = hashOf([image, ports, resources, variablesOf(container), probes, lifecycle ?? null]);
   const isInjected = spec?.initContainers?.some(({ name }) => name === injectorContainer) ?? false;
-  return { hash, command: [...(container.command ?? []), ...(container.args ?? [])], isInjected };
+  return { hash, command: kept([...(container.command ?? []), ...(container.args ?? [])]), isInjected };
+}
+
+// Kept for each pod without a mark, and people may write as much as they like.
+const wordsMax = 100;
+const wordCharsMax = 200;
+
+/** Equal for equal commands. */
+function kept(command: readonly string[]): readonly string[] {
+  if (command.length > wordsMax) return [hashOf(command)];
+  return command.map((word) => (word.length > wordCharsMax ? hashOf(word) : word));
 }
 
 function variablesOf({ env = [] }: Container): readonly (readonly [string, string])[] {

@@ -8,6 +8,7 @@ import { isRecord, ownerOfField } from "../../engine/field-owners.ts";
 import type { PodWeakness } from "../../engine/pod-replacement.ts";
 import type { ManagedFieldsEntry } from "../../kube/types.ts";
 import { annotationKeys } from "../../model/labels.ts";
+import { obstacleText } from "../../model/obstacle.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import { type IsolatedPod, weaknessOf } from "./isolation.ts";
 import { containerName } from "./pod-template.ts";
@@ -24,7 +25,7 @@ export function podWeakness(pod: Pod): PodWeakness | undefined {
   const later = laterAnnotations(pod);
   const isFromCreation = weaknessOf(asCreated(pod, later), "") !== "";
   const changedBy = isFromCreation ? undefined : laterManager(pod, later);
-  return { what, isFromCreation, changedBy: managerText(changedBy) };
+  return { what: obstacleText(undefined, what), isFromCreation, changedBy: managerText(changedBy) };
 }
 
 /** Whether it is judged and runs outside of the sandbox, which may be right: its template decides. */

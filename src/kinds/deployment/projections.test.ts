@@ -4,6 +4,7 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ContainerStatus, Pod, PodStatus } from "kubernetes-types/core/v1.js";
 import { deploymentSpec } from "../../../test/support/deployment-messages.ts";
 import { testSeal } from "../../../test/support/test-seal.ts";
+import { annotationKeys } from "../../model/labels.ts";
 import { desiredReplicaSet } from "./pod-template.ts";
 import { addressOf, isFailure, projectPod, projectReplicaSet, socketOf } from "./projections.ts";
 
@@ -143,6 +144,36 @@ test("CPU and memory are those that the node enforces, not those that somebody a
   };
   assert.deepEqual(inForce({ cpu: "250m", memory: "256Mi" }), [250, 256]);
   assert.deepEqual(inForce({ cpu: "250m" }), [250, 1_024]);
+});
+
+test("no text of any length that people may write into objects is kept", () => {
+  const long = "x".repeat(1_000_000);
+  const metadata = {
+    annotations: { [annotationKeys.templateHash]: long, [annotationKeys.manifestHash]: long },
+    ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: long, uid: long, controller: true }],
+  };
+  const capabilities = { add: [long] };
+  const spec = {
+    containers: [{ name: "deployment", image: long, args: [long], securityContext: { capabilities } }],
+  };
+  const many = { containers: [{ name: "deployment", args: Array.from({ length: 100_000 }, () => "x") }] };
+  const set = { spec: { selector: {}, template: { metadata, spec } } };
+  const [other, more] = [
+    { metadata, spec: many },
+    { metadata: {}, spec: many },
+  ];
+  const projections = [
+    ...[{ metadata, spec }, { metadata: {}, spec }, other, more].map((each) => projectPod(each)),
+    projectReplicaSet({ ...set, metadata }, testSeal),
+  ];
+  for (const projection of projections) {
+    const texts: string[] = [];
+    JSON.stringify(projection, (_, value) => {
+      if (typeof value === "string") texts.push(value);
+      return value;
+    });
+    assert.ok(texts.join("").length < 10_000, `${texts.map(({ length }) => length)}`);
+  }
 });
 
 test("a pod belongs to its controller, not to any other owner", () => {

@@ -4,7 +4,9 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from "kubernetes-types/core/v1.js";
 import type { PodWeakness } from "../../engine/pod-replacement.ts";
 import { replicaSets } from "../../kube/resources.ts";
+import { keptText } from "../../model/kept-text.ts";
 import { annotationKeys, labelKeys } from "../../model/labels.ts";
+import { manifestHashOf, templateHashOf } from "../../model/manifest-hash.ts";
 import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
@@ -131,9 +133,9 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
     port: portOf(template?.spec?.containers[0]),
     // The default of Kubernetes.
     replicas: spec?.replicas ?? 1,
-    manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
-    image: template?.spec?.containers[0]?.image,
-    templateHash: template?.metadata?.annotations?.[annotationKeys.templateHash],
+    manifestHash: manifestHashOf({ metadata }),
+    image: keptText(template?.spec?.containers[0]?.image),
+    templateHash: templateHashOf(template ?? {}),
     isSandboxed: template?.spec?.runtimeClassName === runtimeClassName,
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
@@ -181,12 +183,12 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller);
   const weakness = podWeakness(pod);
   const orphan = orphanOf(pod);
-  const templateHash = share(metadata?.annotations?.[annotationKeys.templateHash]);
+  const templateHash = share(templateHashOf(pod));
   const essence = templateHash === undefined ? essenceOf(spec) : undefined;
-  const image = templateHash === undefined ? undefined : share(laterImage(pod));
+  const image = templateHash === undefined ? undefined : share(keptText(laterImage(pod)));
   const projection: Writable<PodProjection> = {
-    ownerUid: share(owner?.uid),
-    ownerName: share(owner?.name),
+    ownerUid: share(keptText(owner?.uid)),
+    ownerName: share(keptText(owner?.name)),
     templateHash,
     standing: standingOf(pod, failureOf(pod)),
     endpoint: endpointOf(pod, portOf(container)),

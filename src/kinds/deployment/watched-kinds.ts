@@ -8,7 +8,8 @@ import { WatchedKind, type WatchedKindDeps } from "../../engine/watched-kind.ts"
 import type { CacheChange } from "../../kube/object-cache.ts";
 import type { CustomObject } from "../../kube/resources.ts";
 import { ciliumNetworkPolicies, pods, replicaSets } from "../../kube/resources.ts";
-import { annotationKeys, components, labelKeys, ownLabels, ownSelector } from "../../model/labels.ts";
+import { components, labelKeys, ownLabels, ownSelector } from "../../model/labels.ts";
+import { manifestHashOf } from "../../model/manifest-hash.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import type { Seal } from "../../model/seal.ts";
 import {
@@ -207,7 +208,7 @@ function projectPolicy({ metadata, spec }: CustomObject, seal: Seal): PolicyProj
     ownership: sealed?.id === undefined ? judgeOwnership(reading, metadata) : withId,
     deleting: metadata?.deletionTimestamp !== undefined,
     createdAt: metadata?.creationTimestamp,
-    manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
+    manifestHash: manifestHashOf({ metadata }),
   };
 }
 

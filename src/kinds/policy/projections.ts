@@ -1,7 +1,8 @@
 // The parts of a live policy that krane caches, and the check that the policy is one that the control plane asked for.
 import { ciliumNetworkPolicies } from "../../kube/resources.ts";
 import type { KubeObject, ObjectMeta } from "../../kube/types.ts";
-import { annotationKeys, components, fieldManager, labelKeys } from "../../model/labels.ts";
+import { components, fieldManager, labelKeys } from "../../model/labels.ts";
+import { manifestHashOf } from "../../model/manifest-hash.ts";
 import { finalizersOf } from "../../model/obstacle.ts";
 import { judgeIdentity, judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import type { Seal } from "../../model/seal.ts";
@@ -32,7 +33,7 @@ export function projectPolicy({ metadata }: KubeObject, seal: Seal): PolicyProje
     uid: metadata?.uid ?? "",
     ownership: isOfControlPlane ? judgeOwnership(reading, metadata) : withoutId,
     policyId: isSealed ? reading.ids.id : appliedId(metadata),
-    manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
+    manifestHash: manifestHashOf({ metadata }),
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
     ...(heldBy !== undefined && { heldBy }),

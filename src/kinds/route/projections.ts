@@ -2,7 +2,8 @@
 import type { Service } from "kubernetes-types/core/v1.js";
 import { services } from "../../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../kube/types.ts";
-import { annotationKeys, labelKeys } from "../../model/labels.ts";
+import { labelKeys } from "../../model/labels.ts";
+import { manifestHashOf } from "../../model/manifest-hash.ts";
 import { finalizersOf } from "../../model/obstacle.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import type { Seal } from "../../model/seal.ts";
@@ -46,7 +47,7 @@ export function projectRouteObject(
     uid: metadata?.uid ?? "",
     ownership: isOther ? ofAnotherKind : judgeOwnership(reading, metadata),
     routeId: reading.kind === "valid" ? reading.ids.id : metadata?.labels?.[labelKeys.routeId],
-    manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
+    manifestHash: manifestHashOf({ metadata }),
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
     ...(heldBy !== undefined && { heldBy }),

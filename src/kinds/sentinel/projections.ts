@@ -3,7 +3,8 @@
 import type { Deployment, DeploymentCondition } from "kubernetes-types/apps/v1.js";
 import { appsDeployments } from "../../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../kube/types.ts";
-import { annotationKeys, labelKeys } from "../../model/labels.ts";
+import { labelKeys } from "../../model/labels.ts";
+import { manifestHashOf } from "../../model/manifest-hash.ts";
 import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import type { Seal, SealReading } from "../../model/seal.ts";
@@ -122,7 +123,7 @@ function projectObject(
     uid: metadata?.uid ?? "",
     sentinelName: sentinelNameOf(name),
     ownership: judgeOwnership(reading, metadata),
-    manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
+    manifestHash: manifestHashOf({ metadata }),
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
   };
