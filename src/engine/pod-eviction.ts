@@ -46,8 +46,8 @@ export async function evictPod(
 }
 
 /**
- * Evicts a pod that an order to delete its deployment concerns, and that no ReplicaSet controls. krane may evict pods, but not
- * delete them.
+ * Evicts a pod that an order to delete its deployment concerns, and that its ReplicaSet no longer controls. krane may evict
+ * pods, but not delete them.
  */
 export async function evictOrphan(
   api: Pick<KubeApi, "create">,
@@ -61,7 +61,7 @@ export async function evictOrphan(
     if (isConflict(error) || isNotFound(error)) return { kind: "absent" };
     const budget = objectionOfBudgets(error);
     if (budget === undefined) throw error;
-    const what = `pod ${ref.name} runs without a ReplicaSet; ${budget}`;
+    const what = `pod ${ref.name} runs without its ReplicaSet; ${budget}`;
     throw new KubeApiError("refused", what, { status: 429, cause: error });
   }
   return { kind: "deleting" };

@@ -72,6 +72,31 @@ test("orphaned pods end with their deployment, and no others", async () => {
   await world.stop();
 });
 
+test("orphaned pods that another ReplicaSet has taken over end with their deployment too, and only they", async () => {
+  const { world, running, isReported } = await createOrphans();
+  const before = uidsOf(await running());
+  const [{ metadata, spec } = assert.fail("no pod")] = await running();
+  const { labels = {}, annotations = {} } = metadata ?? {};
+  const selector = { matchLabels: { [labelKeys.deploymentId]: "d_1" } };
+  const template = { metadata: { labels, annotations }, spec: { containers: spec?.containers ?? [] } };
+  const other = { metadata: { namespace: "acme", name: "mine" }, spec: { replicas: 2, selector, template } };
+  const { metadata: created } = await world.api.create(replicaSets, other, {}, never);
+  await world.until("it has the pods", async () =>
+    (await running()).every(({ metadata }) => metadata?.ownerReferences?.at(0)?.uid === created?.uid),
+  );
+  await world.startAgent();
+  await world.until("it is reported as gone", async () => !(await isReported()), 120_000);
+  const left = async () => uidsOf(await world.list(pods));
+  await world.until("it has made others, and only they are left", async () => {
+    const uids = await left();
+    return uids.length === 2 && uids.every((uid) => !before.includes(uid));
+  });
+  const own = await left();
+  await world.clock.advance(120_000);
+  assert.deepEqual(await left(), own);
+  await world.stop();
+});
+
 test("a PodDisruptionBudget that keeps them is named, and nothing is called gone meanwhile", async () => {
   const { world, running, isReported } = await createOrphans();
   const selector = { matchLabels: { [labelKeys.deploymentId]: "d_1" } };
@@ -86,7 +111,7 @@ test("a PodDisruptionBudget that keeps them is named, and nothing is called gone
   assert.equal((await running()).length, 2);
   assert.ok(await isReported());
   const [troubled] = agent.controller.objects({ onlyTroubled: true });
-  assert.match(troubled?.reason ?? "", /runs without a ReplicaSet; .*The disruption budget mine needs 2/);
+  assert.match(troubled?.reason ?? "", /runs without its ReplicaSet; .*The disruption budget mine needs 2/);
   await world.api.delete(podDisruptionBudgets, { namespace: "acme", name: "mine" }, {}, never);
   await world.until("they end", async () => (await running()).length === 0, 120_000);
   await world.until("it is reported as gone", async () => !(await isReported()), 120_000);

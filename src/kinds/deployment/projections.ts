@@ -52,7 +52,7 @@ export interface PodProjection {
   /** Its controller. */
   readonly ownerUid: string | undefined;
   readonly ownerName: string | undefined;
-  /** The key of the deployment that it is from; only without a controller. */
+  /** The key of the deployment that it is from; only if the ReplicaSet of that no longer controls it. */
   readonly orphanOf?: string;
   /** Undefined for pods from the template of an older agent. */
   readonly templateHash: string | undefined;
