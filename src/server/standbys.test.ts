@@ -17,6 +17,15 @@ describe("a standby", () => {
     assert.deepEqual(currentStandbys({}), []);
   });
 
+  test("that was silent for an hour when others were last heard is left out", () => {
+    const hourMs = 3_600_000;
+    const newer = { ...standby, instanceId: "ins_2", atMs: 10 + hourMs };
+    assert.deepEqual(currentStandbys({ standbys: [newer, standby] }), [newer]);
+    assert.deepEqual(currentStandbys({ standbys: [{ ...newer, atMs: 9 + hourMs }, standby] }).length, 2);
+    const report = create(ReportAgentStateRequestSchema, { state: { instanceId: "ins_3" } });
+    assert.deepEqual(currentStandbys({ standbys: [standby], state: { report, atMs: 10 + hourMs } }), []);
+  });
+
   test("cannot fill the database or a terminal with its texts", () => {
     const { instanceId, version } = limitedStandby({
       ...standby,

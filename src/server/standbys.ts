@@ -29,8 +29,17 @@ interface HeardAgent {
   readonly state?: { readonly report: ReportAgentStateRequest; readonly atMs: number };
 }
 
-/** Without one that leads by now. */
+const silenceMsMax = 3_600_000;
+
+/**
+ * Without one that leads by now, and without those that were silent for an hour when the region was last heard: each upgrade
+ * replaces all of them.
+ */
 export function currentStandbys({ standbys = [], state }: HeardAgent): readonly Standby[] {
   const leader = state?.report.state?.instanceId;
-  return standbys.filter(({ instanceId, atMs }) => instanceId !== leader || atMs > (state?.atMs ?? 0));
+  const ledAtMs = state?.atMs ?? 0;
+  const heardAtMs = Math.max(ledAtMs, ...standbys.map(({ atMs }) => atMs));
+  return standbys.filter(
+    ({ instanceId, atMs }) => (instanceId !== leader || atMs > ledAtMs) && heardAtMs - atMs < silenceMsMax,
+  );
 }

@@ -1015,8 +1015,8 @@ export type AgentView = Message<"krane.admin.v1.AgentView"> & {
   newestVersions: NewestVersion[];
 
   /**
-   * The agents that would take over if the leader failed, the last heard first.
-   * Those that were silent for an hour are left out.
+   * The agents that would take over if the leader failed, the last heard first, without those
+   * that were silent for an hour when the region was last heard.
    *
    * @generated from field: repeated krane.admin.v1.Standby standbys = 9;
    */
