@@ -44,6 +44,14 @@ test("an envelope as vaults write it is read, with every binding", () => {
   }
 });
 
+test("a number that is too large for its field is not read", () => {
+  const bytes = Buffer.from(toBinary(EncryptedSchema, create(EncryptedSchema, usual)));
+  const [tag = 0] = bytes.subarray(-2);
+  // The library drops the bits above the 32nd, and finds 2, as it was.
+  const tooLarge = [tag, 0x82, 0x80, 0x80, 0x80, 0x10];
+  assertAgrees(Buffer.concat([bytes.subarray(0, -2), Buffer.from(tooLarge)]));
+});
+
 test("of any envelope, it reads what the library reads, or nothing", () => {
   fc.assert(
     fc.property(envelopes, (fields) =>

@@ -19,6 +19,8 @@ const more = 0x80;
 const ascii = 0x7f;
 // Seven bits each: a number of more bytes is not exact.
 const numberBytesMax = 7;
+// The largest number that an enum can have.
+const bindingMax = 2 ** 31 - 1;
 
 /** Undefined for any other form, valid or not. */
 export function readEnvelope(bytes: Buffer): Envelope | undefined {
@@ -31,8 +33,8 @@ export function readEnvelope(bytes: Buffer): Envelope | undefined {
   // A newer vault may write others.
   const binding = reader.isAtEnd ? Binding.NONE : (reader.number(bindingTag) as Binding | undefined);
   if (nonce === undefined || ciphertext === undefined || time === undefined) return undefined;
-  if (id?.every((byte) => byte <= ascii) !== true || binding === undefined || !reader.isAtEnd)
-    return undefined;
+  if (id?.every((byte) => byte <= ascii) !== true || !reader.isAtEnd) return undefined;
+  if (binding === undefined || binding > bindingMax) return undefined;
   return {
     algorithm: Algorithm.AES_256_GCM,
     nonce,
