@@ -29,7 +29,7 @@ export async function evictPod(
   signal: AbortSignal,
 ): Promise<EvictionOutcome> {
   const { ref, uid, weakness } = pod;
-  const undo = group.replacement.note(group, uid);
+  const undo = group.replacement.note(group, pod);
   try {
     await sendEviction(api, ref, uid, signal);
   } catch (error) {

@@ -6,12 +6,12 @@ import { type PodGroup, type PodMember, PodReplacement } from "./pod-replacement
 
 const minute = 60_000;
 
-function honest(uid: string): PodMember {
-  return { ref: { namespace: "acme", name: uid }, uid, isRunning: true, weakness: undefined };
+function honest(uid: string, namespace = "acme"): PodMember {
+  return { ref: { namespace, name: uid }, uid, isRunning: true, weakness: undefined };
 }
 
-function weak(uid: string, isFromCreation = true): PodMember {
-  return { ...honest(uid), weakness: { what: "hostPID", isFromCreation, changedBy: "unknown" } };
+function weak(uid: string, isFromCreation = true, namespace?: string): PodMember {
+  return { ...honest(uid, namespace), weakness: { what: "hostPID", isFromCreation, changedBy: "unknown" } };
 }
 
 class World implements PodGroup {
@@ -53,7 +53,7 @@ class World implements PodGroup {
   evict(name: string): void {
     const decision = this.next();
     assert.equal(decision.kind === "evict" && decision.pod.ref.name, name);
-    this.replacement.note(this, name);
+    if (decision.kind === "evict") this.replacement.note(this, decision.pod);
   }
 
   get limit(): number | undefined {
@@ -96,10 +96,10 @@ test("the next weak pod waits until the deployment is complete, but not for ever
 test("no more pods are evicted than the budget allows, and a refused eviction does not count", async () => {
   const world = new World();
   const left = (...uids: string[]) => {
-    world.pods = uids.map((uid) => weak(uid, false));
+    world.pods = uids.map((uid) => weak(uid, false, uid < "c" ? "acme" : "other"));
   };
   left("a", "b", "c", "d", "e");
-  for (const _ of [1, 2, 3]) world.replacement.note(world, "a")();
+  for (const pod of world.pods.slice(0, 3)) world.replacement.note(world, pod)();
   world.evict("a");
   left("b", "c", "d", "e");
   world.evict("b");
@@ -117,6 +117,26 @@ test("no more pods are evicted than the budget allows, and a refused eviction do
   assert.equal(world.next().kind, "wait");
   await world.clock.advance(10 * minute);
   assert.equal(world.next().kind, "evict");
+});
+
+test("one namespace leaves half of the budget to others", () => {
+  const world = new World();
+  world.total = 20;
+  const weakOf = (namespace: string, ...uids: string[]) => {
+    world.pods = uids.map((uid) => weak(uid, false, namespace));
+  };
+  weakOf("busy", "a");
+  world.evict("a");
+  weakOf("busy", "b");
+  world.evict("b");
+  weakOf("busy", "c");
+  const decision = world.next();
+  assert.match(
+    decision.kind === "wait" ? decision.reason : "",
+    /its namespace has used half of the budget of 4 evictions per 10 minutes$/,
+  );
+  weakOf("other", "d");
+  world.evict("d");
 });
 
 test("a pod whose eviction keeps failing uses the budget once, and leaves the rest to others", () => {

@@ -3,7 +3,8 @@
 // the only reason for which krane ends a pod.
 //
 // - One pod of a deployment at a time. The next one waits until the deployment is complete again, or for five minutes.
-// - Within a budget per controller, so that a mistake in judging pods cannot end all of them.
+// - Within a budget per controller, so that a mistake in judging pods cannot end all of them. A namespace may use half of it,
+//   so that whoever keeps weakening pods of their own does not keep krane from replacing those of others.
 // - If a pod that was created since is as weak, replacing more does not help. The deployment is held: it gets no new pods
 //   and loses no others. After an hour or with a new version it may have one more, which shows whether that has ended.
 // - The owner carries a mark while it is held. A process that has just started, or follows another one that leads, goes on
@@ -107,7 +108,10 @@ export class PodReplacement {
   /** Released by this process, while the owner may still carry the mark. */
   private readonly decided = new Set<string>();
   /** When each pod was counted against the budget. One whose eviction keeps failing counts once, and not for each attempt. */
-  private readonly countedAtMs = new Map<string, number>();
+  private readonly counted = new Map<
+    string,
+    { readonly namespace: string | undefined; readonly atMs: number }
+  >();
 
   constructor(budget: ReplacementBudget, clock: Clock) {
     this.budget = budget;
@@ -166,24 +170,24 @@ export class PodReplacement {
         kind: "wait",
         reason: `${about}; it is evicted when the replacement of the previous one is ready`,
       };
-    const budget = this.usedBudget(pod.uid, group.podsInAll(), nowMs);
+    const budget = this.usedBudget(pod, group.podsInAll(), nowMs);
     if (budget !== undefined) return { kind: "wait", reason: `${about}; ${budget}` };
     return { kind: "evict", pod, reason: `${about}; krane evicted it` };
   }
 
   /** Call it before the eviction of this pod is sent. Returns what undoes it, for an eviction that was refused. */
-  note(group: PodGroup, uid: string): () => void {
+  note(group: PodGroup, { uid, ref: { namespace } }: PodMember): () => void {
     const { owner } = group;
     const before = this.replaced.get(owner);
     const nowMs = this.clock.nowMs();
     if (this.replaced.size >= ownersMax) this.replaced.clear();
     this.replaced.set(owner, { atMs: nowMs, known: new Set(group.members().map(({ uid }) => uid)) });
-    const isCounted = this.countedAtMs.has(uid);
-    if (!isCounted) this.countedAtMs.set(uid, nowMs);
+    const isCounted = this.counted.has(uid);
+    if (!isCounted) this.counted.set(uid, { namespace, atMs: nowMs });
     return () => {
       if (before === undefined) this.replaced.delete(owner);
       else this.replaced.set(owner, before);
-      if (!isCounted) this.countedAtMs.delete(uid);
+      if (!isCounted) this.counted.delete(uid);
     };
   }
 
@@ -232,13 +236,16 @@ export class PodReplacement {
     return { kind: "hold", reason: hold.reason, limit: "raised" };
   }
 
-  private usedBudget(uid: string, pods: number, nowMs: number): string | undefined {
+  private usedBudget({ uid, ref }: PodMember, pods: number, nowMs: number): string | undefined {
     const { budgetObjects, budgetFraction, budgetWindowMs } = this.budget;
-    for (const [counted, atMs] of this.countedAtMs)
-      if (atMs <= nowMs - budgetWindowMs) this.countedAtMs.delete(counted);
+    for (const [counted, { atMs }] of this.counted)
+      if (atMs <= nowMs - budgetWindowMs) this.counted.delete(counted);
+    if (this.counted.has(uid)) return undefined;
     const budget = Math.max(budgetObjects, Math.floor(pods * budgetFraction));
-    if (this.countedAtMs.has(uid) || this.countedAtMs.size < budget) return undefined;
-    return `the budget of ${budget} evictions per ${budgetWindowMs / 60_000} minutes is used up`;
+    const text = `the budget of ${budget} evictions per ${budgetWindowMs / 60_000} minutes`;
+    if (this.counted.size >= budget) return `${text} is used up`;
+    const own = [...this.counted.values()].filter(({ namespace }) => namespace === ref.namespace);
+    return own.length < Math.ceil(budget / 2) ? undefined : `its namespace has used half of ${text}`;
   }
 }
 

@@ -87,18 +87,18 @@ test("several weak pods are replaced one after the other", async () => {
       fewest = Math.min(fewest, now.length);
       return now.length === 3 && !now.some(isWeak);
     },
-    600_000,
+    900_000,
   );
   assert.ok(fewest >= 2, `only ${fewest} pods were left`);
   await world.stop();
 });
 
-test("no more pods are evicted than the budget allows", async () => {
+test("no more pods of a namespace are evicted than half of the budget allows", async () => {
   const { world, agent, running } = await createWorld(4);
   for (const pod of await running()) await annotate(world, pod, { [hole]: "1" });
   await world.clock.advance(500_000);
-  assert.equal(evictionsOf(agent).length, 3);
-  assert.match(reasonOf(agent), /the budget of 3 evictions per 10 minutes is used up/);
+  assert.equal(evictionsOf(agent).length, 2);
+  assert.match(reasonOf(agent), /its namespace has used half of the budget of 3 evictions per 10 minutes/);
   await world.until("the last one too", async () => !(await running()).some(isWeak), 300_000);
   await world.stop();
 });
