@@ -119,6 +119,7 @@ const cases: readonly { readonly name: string; readonly step: PlanStep; readonly
     step: { kind: "unmet", reason: "no such kind" },
     isDone: false,
   },
+  { name: "a flaw", step: { kind: "flawed", reason: "it is headless" }, isDone: false },
 ];
 
 for (const { name, step, isDone } of cases)

@@ -45,6 +45,8 @@ export type StepsOutcome =
   | ContestedOutcome
   /** A precondition is not met, and the remaining steps need it. */
   | { readonly kind: "unmet"; readonly reason: string }
+  /** It is applied, and does not work, because of something that krane cannot change. */
+  | { readonly kind: "flawed"; readonly reason: string }
   /** Waiting out the shared back-off of a known obstacle; nothing was tried. */
   | { readonly kind: "backing-off"; readonly reason: string; readonly waitMs: number };
 
@@ -189,6 +191,7 @@ export class StepsApplier {
       case "each":
         return this.runEach(step.steps(), progress, signal);
       case "unmet":
+      case "flawed":
         return Promise.resolve(step);
     }
   }
@@ -251,6 +254,7 @@ export class StepsApplier {
       case "each":
         return this.isDone(step.steps());
       case "unmet":
+      case "flawed":
         return false;
     }
   }

@@ -54,7 +54,9 @@ export type PlanStep =
   /** Pods that are less isolated than their template are replaced. `object`: what makes them. */
   | { readonly kind: "pods"; readonly pods: PodGroup; readonly object: OwnedObject }
   /** A precondition is not met: the plan stays incomplete, but its earlier steps are applied. */
-  | { readonly kind: "unmet"; readonly reason: string };
+  | { readonly kind: "unmet"; readonly reason: string }
+  /** What the earlier steps applied does not work, because of something that krane cannot change. Its version is settled. */
+  | { readonly kind: "flawed"; readonly reason: string };
 
 /** An object of a watched kind. `ownedObject` and `ownedTarget` create these, and hide the types of the kind. */
 export interface OwnedObject {

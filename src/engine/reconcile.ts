@@ -366,6 +366,7 @@ export class Reconciler<Spec> {
         this.settle(key, entry, { outcome: "parked", reason: result.reason });
         return { kind: "retry", backoff: backoffs.rejected };
       case "replacing":
+      case "flawed":
         this.settle(key, entry, {
           outcome: "retrying",
           reason: result.reason,

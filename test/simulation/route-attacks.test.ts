@@ -117,14 +117,38 @@ test("a policy that lost its labels admits nobody once nobody may come in", asyn
   await world.stop();
 });
 
-test("a Service that is put back after its route was deleted, with its seal, is deleted again", async () => {
-  const { world } = await withRoute();
+/** As somebody can create it again who has read it: with its seal. */
+async function copyOf(world: SimulatedRegion): Promise<Service> {
   const live = (await service(world)) ?? assert.fail("no Service");
-  await world.plane.admin.deleteRoute(region, "rt_1");
-  await world.until("it is gone", async () => (await service(world)) === undefined);
   const { labels = {}, annotations = {} } = live.metadata ?? {};
   const { clusterIP: _, clusterIPs: __, ...spec } = live.spec ?? {};
-  const copy: Service = { ...live, metadata: { ...ref, labels, annotations }, spec };
+  return { ...live, metadata: { ...ref, labels, annotations }, spec };
+}
+
+test("a Service that is made again without an address is told, and it is right after it was deleted", async () => {
+  const { world, agent } = await withRoute();
+  const { spec, ...copy } = await copyOf(world);
+  await agent.stop();
+  await world.api.delete(services, ref, {}, never);
+  await world.api.create(services, { ...copy, spec: { ...spec, clusterIP: "None" } }, {}, never);
+  const { controller, reason } = await startRoutes(world);
+  await world.until("that is told", () => /Service acme\/web is headless/.test(reason()));
+  assert.equal((await service(world))?.spec?.clusterIP, "None");
+  assert.deepEqual(controller.status().stream?.unsettled, []);
+  await world.api.delete(services, ref, {}, never);
+  await world.until("it has an address", async () => {
+    const { clusterIP = "None" } = (await service(world))?.spec ?? {};
+    return clusterIP !== "None";
+  });
+  await world.until("all is well", () => reason() === "");
+  await world.stop();
+});
+
+test("a Service that is put back after its route was deleted, with its seal, is deleted again", async () => {
+  const { world } = await withRoute();
+  const copy = await copyOf(world);
+  await world.plane.admin.deleteRoute(region, "rt_1");
+  await world.until("it is gone", async () => (await service(world)) === undefined);
   await world.api.create(services, copy, { fieldManager: "krane" }, never);
   await world.until("it is gone again", async () => (await service(world)) === undefined);
   await world.stop();
@@ -133,10 +157,8 @@ test("a Service that is put back after its route was deleted, with its seal, is 
 test("a copy of a Service with its seal and all marks changes no report, and stays", async () => {
   const { world } = await withRoute();
   const before = await lastReported(world);
-  const live = (await service(world)) ?? assert.fail("no Service");
-  const { labels = {}, annotations = {} } = live.metadata ?? {};
-  const { clusterIP: _, clusterIPs: __, ...spec } = live.spec ?? {};
-  const copy = { ...live, metadata: { namespace: "acme", name: "copy", labels, annotations }, spec };
+  const { metadata, ...rest } = await copyOf(world);
+  const copy = { ...rest, metadata: { ...metadata, name: "copy" } };
   await world.api.create(services, copy, { fieldManager: "krane" }, never);
   await world.clock.advance(120_000);
   assert.deepEqual(await lastReported(world), before);

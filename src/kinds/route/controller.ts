@@ -131,7 +131,7 @@ class RouteDefinition implements ControllerDefinition<RouteSpec, ObservedRoute> 
     const { spec } = entry.want;
     // One that admitted somebody before must not any more.
     if (isExposed(spec) || this.policyOf(key) !== undefined) return this.planExposed(key, spec);
-    return { kind: "apply", steps: [...namespaceSteps(spec), this.serviceStep(key, spec)] };
+    return { kind: "apply", steps: [...namespaceSteps(spec), ...this.serviceSteps(key, spec)] };
   }
 
   targets(key: string, entry: DesiredEntry<RouteSpec> | undefined): readonly OwnedTarget[] {
@@ -161,7 +161,8 @@ class RouteDefinition implements ControllerDefinition<RouteSpec, ObservedRoute> 
 
   readiness(key: string): { readonly ready: number; readonly total: number } {
     const entry = this.deps.store.get(key);
-    return { ready: this.seen(key) === undefined ? 0 : 1, total: entry?.want.kind === "apply" ? 1 : 0 };
+    const isReady = this.seen(key) !== undefined && !this.services.get(key)?.value.isHeadless;
+    return { ready: isReady ? 1 : 0, total: entry?.want.kind === "apply" ? 1 : 0 };
   }
 
   /** Nothing runs for a route, so only its deletion can get stuck. */
@@ -191,9 +192,9 @@ class RouteDefinition implements ControllerDefinition<RouteSpec, ObservedRoute> 
     const { policies } = this;
     const steps = namespaceSteps(spec);
     if (policies.synced)
-      return { kind: "apply", steps: [...steps, this.policyStep(spec), this.serviceStep(key, spec)] };
+      return { kind: "apply", steps: [...steps, this.policyStep(spec), ...this.serviceSteps(key, spec)] };
     if (policies.isMissing && this.settings.networkPolicy === "best-effort")
-      return { kind: "apply", steps: [...steps, this.serviceStep(key, spec)] };
+      return { kind: "apply", steps: [...steps, ...this.serviceSteps(key, spec)] };
     if (!policies.isMissing) return unknown("network policies", policies);
     return {
       kind: "unmet",
@@ -201,7 +202,7 @@ class RouteDefinition implements ControllerDefinition<RouteSpec, ObservedRoute> 
     };
   }
 
-  private serviceStep(key: string, spec: RouteSpec): PlanStep {
+  private serviceSteps(key: string, spec: RouteSpec): readonly PlanStep[] {
     const manifest = () => desiredService(spec);
     const object = ownedObject(this.services, {
       key,
@@ -211,7 +212,10 @@ class RouteDefinition implements ControllerDefinition<RouteSpec, ObservedRoute> 
       manifest,
       judge: (live) => judgeRoute(live, spec.routeId),
     });
-    return { kind: "object", object };
+    const step = { kind: "object", object } as const;
+    if (!this.services.get(key)?.value.isHeadless) return [step];
+    const remedy = "which Kubernetes does not let krane change; delete it, and krane creates it again";
+    return [step, { kind: "flawed", reason: `Service ${key} is headless, ${remedy}` }];
   }
 
   private policyStep(spec: RouteSpec): PlanStep {

@@ -26,11 +26,18 @@ export interface RouteObjectProjection {
 export interface ServiceProjection extends RouteObjectProjection {
   /** The deployment whose pods it selects; empty for none. */
   readonly deploymentId: string;
+  /** It has no address, so its port leads nowhere. Nobody can change that. */
+  readonly isHeadless?: true;
 }
 
 export function projectService(service: Service, seal: Seal): ServiceProjection {
   const deploymentId = service.spec?.selector?.[labelKeys.deploymentId] ?? "";
-  return { ...projectRouteObject(service, services, seal), deploymentId };
+  const isHeadless = service.spec?.clusterIP === "None";
+  return {
+    ...projectRouteObject(service, services, seal),
+    deploymentId,
+    ...(isHeadless && { isHeadless: true as const }),
+  };
 }
 
 export function projectRouteObject(
