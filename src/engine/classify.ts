@@ -87,8 +87,13 @@ export function isConflict(error: unknown): boolean {
 }
 
 /** The server rejected the manifest as invalid. */
-export function isInvalid(error: unknown): boolean {
+export function isInvalid(error: unknown): error is KubeApiError {
   return error instanceof KubeApiError && error.status === 422 && !isUidMismatch(error);
+}
+
+/** The request would change a field that nobody can change, such as a selector. */
+export function isImmutable(error: unknown): error is KubeApiError {
+  return isInvalid(error) && error.message.includes("field is immutable");
 }
 
 /** The server, or a policy or webhook of it, does not accept what the request would make of the object. */

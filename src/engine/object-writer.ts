@@ -12,7 +12,7 @@ import type { Ownership } from "../model/ownership.ts";
 import type { Seal, SealedIds } from "../model/seal.ts";
 import type { ActionRecords, BeforeWrite, WrittenObject } from "./action-records.ts";
 import { appliedPart } from "./applied-content.ts";
-import { isConflict, isRefusal, isRefusedContent } from "./classify.ts";
+import { isConflict, isImmutable, isRefusal, isRefusedContent } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
 import { DriftRepair, type Repair } from "./drift-repair.ts";
 import { type DriftedField, describeDrift } from "./drifted-fields.ts";
@@ -79,7 +79,8 @@ export class ObjectWriter {
     // What is not sealed is applied in any case.
     const found =
       live && isSealed(live.ownership) ? await this.findDrift(object, name, live, signal) : undefined;
-    if (found?.weakness) return this.hold(object, key, found.object, found.weakness, signal);
+    if (found?.weakness)
+      return this.hold(object, key, { live: found.object, weakness: found.weakness }, signal);
     const before: BeforeWrite = found
       ? { kind: "drifted", object: found.object }
       : await actions.beforeWrite(written, drift.wasSent(name, contentHash), signal);
@@ -92,7 +93,7 @@ export class ObjectWriter {
         // What a webhook weakens on the way, the chart's policy refuses. The template stays weak then.
         const weakness = found && isRefusedContent(error) ? object.weaknessOf(found.object) : "";
         if (found === undefined || weakness === "") throw error;
-        return this.hold(object, key, found.object, weakness, signal);
+        return this.hold(object, key, { live: found.object, weakness, refusal: error }, signal);
       }
       if (!isAnswerAbout(current, ref, live)) throw untrueAnswer(name);
       writes += 1;
@@ -107,7 +108,7 @@ export class ObjectWriter {
     writes += cleaned.writes;
     if (writes > 0) this.record(object, written, before, cleaned.live);
     const weakness = object.weaknessOf(cleaned.live);
-    if (weakness !== "") return this.hold(object, key, cleaned.live, weakness, signal);
+    if (weakness !== "") return this.hold(object, key, { live: cleaned.live, weakness }, signal);
     const stored = object.hashOf(cleaned.live);
     const left = describeLeft(name, cleaned.left);
     if (writes > 0) drift.wrote(name, contentHash, stored, left);
@@ -119,14 +120,13 @@ export class ObjectWriter {
   private async hold(
     object: OwnedObject,
     key: string,
-    live: KubeObject,
-    weakness: string,
+    { live, ...found }: Weakened,
     signal: AbortSignal,
   ): Promise<WriteOutcome> {
     const { kind, ref } = object;
     const name = nameOf(object);
     const { live: held, replicas } = await this.repair.limitReplicas(object, live, signal);
-    const reason = `the cluster lowers the isolation of ${name} when krane writes it: ${weakness}. It gets no new pods. Look for a mutating webhook or admission policy`;
+    const reason = heldReason(name, found);
     const subject = { kind, ref, uid: held.metadata?.uid ?? "" };
     if (replicas !== undefined) this.deps.actions.recordHold(key, subject, replicas, reason);
     this.deps.drift.saw(name, object.contentHash, object.hashOf(held), reason, true);
@@ -258,6 +258,22 @@ export class ObjectWriter {
     const uid = live === undefined ? {} : { uid: live.uid };
     return { ...manifest, metadata: { ...manifest.metadata, ...uid, annotations } };
   }
+}
+
+/** An object whose template is weaker than krane's. */
+interface Weakened {
+  readonly live: KubeObject;
+  /** What lowers its isolation. */
+  readonly weakness: string;
+  /** Why krane's template was refused. */
+  readonly refusal?: unknown;
+}
+
+function heldReason(name: string, { weakness, refusal }: Omit<Weakened, "live">): string {
+  // Somebody made it with another selector. No webhook is to blame, and only its deletion helps.
+  if (isImmutable(refusal))
+    return `${refusal.message}. It is less isolated than krane wrote it: ${weakness}. It gets no new pods. Delete it, and krane creates it again`;
+  return `the cluster lowers the isolation of ${name} when krane writes it: ${weakness}. It gets no new pods. Look for a mutating webhook or admission policy`;
 }
 
 /** Recorded under another name or uid, an answer would mislead krane about that object. */

@@ -124,6 +124,37 @@ test("a ReplicaSet of a deleted deployment that is put back with its seal is del
   await world.stop();
 });
 
+test("a ReplicaSet that is made again with its seal, and a selector that nobody can change, is told and ends with a Delete", async () => {
+  const { world, agent } = await worldWithOne();
+  const { metadata, spec, ...rest } = await live(world);
+  await agent.stop();
+  await world.api.delete(replicaSets, ref, { propagation: "Background" }, never);
+  await world.until("its pods have ended", async () => (await runningPods(world)) === 0);
+  const extra = { "example.com/extra": "1" };
+  const selector = { matchLabels: { ...spec?.selector.matchLabels, ...extra } };
+  const labels = { ...spec?.template?.metadata?.labels, ...extra };
+  const template = {
+    ...spec?.template,
+    metadata: { ...spec?.template?.metadata, labels },
+    spec: { ...spec?.template?.spec, hostPID: true },
+  };
+  const { labels: marks = {}, annotations = {} } = metadata ?? {};
+  const copy = {
+    ...rest,
+    metadata: { ...ref, labels: marks, annotations },
+    spec: { ...spec, selector, template },
+  };
+  await world.api.create(replicaSets, copy as ReplicaSet, { fieldManager: "krane" }, never);
+  const again = await world.startAgent(watchOnly);
+  await world.until("that is told", () => /spec\.selector: .*field is immutable/.test(trouble(again)));
+  await world.clock.advance(120_000);
+  assert.equal(await runningPods(world), 0, "less isolated pods run");
+  await world.plane.admin.deleteDeployment(region, "d_1");
+  await world.until("it is gone", async () => !(await world.api.get(replicaSets, ref, {}, never)));
+  await world.until("that is reported", () => reportedChanges(world).at(-1) === "delete");
+  await world.stop();
+});
+
 test("a policy that lost them, and admits everybody, is repaired", async () => {
   const { world } = await worldWithOne();
   const [policy = assert.fail("no policy")] = await world.policies();
