@@ -144,6 +144,55 @@ test("orphaned pods are taken over while their deployment is wanted, and end wit
   assert.deepEqual(lines, [["Pod", ended.metadata?.name, "explicit delete"]]);
 });
 
+test("orphaned pods that a ReplicaSet of the tenant takes over end with their deployment", async (t) => {
+  const { plane, agent, startAgain, asTenant, load, loadSet, podOf } = await startTenant(t, 1);
+  const { metadata } = await podOf(1);
+  const { apiVersion, kind, spec } = await loadSet(1);
+  await agent.stop();
+  await asTenant(["delete", "replicaset", "web-1", "--cascade=orphan"]);
+  await asTenant(["create", "-f", "-"], { apiVersion, kind, metadata: { name: "mine" }, spec });
+  const pod = () => load<Pod>("pod", metadata?.name ?? "");
+  await eventually("it has the pod", async () =>
+    assert.equal((await pod()).metadata?.ownerReferences?.at(0)?.name, "mine"),
+  );
+  await plane.admin.deleteDeployment(region, "d_1");
+  await startAgain();
+  await eventually("that is reported", async () =>
+    assert.equal((await plane.admin.deploymentReport(region, "d_1"))?.exists, false),
+  );
+  const isRunning = async () => (await pod()).metadata?.deletionTimestamp === undefined;
+  assert.equal(await isRunning().catch(() => false), false, "it runs on");
+});
+
+test("a pod of one deployment that is relabelled into another counts as outdated there", async (t) => {
+  const { asTenant, podOf, instances } = await startTenant(t, 2);
+  const { metadata } = await podOf(1);
+  const name = metadata?.name ?? "";
+  await asTenant(["label", "pod", name, `${labelKeys.deploymentId}=d_2`, "--overwrite"]);
+  // The ReplicaSet of the other one takes it over, and may end its own pod as surplus.
+  await eventually("it is one of the other's", async () =>
+    assert.deepEqual(
+      (await instances(2)).filter(({ k8sName }) => k8sName === name).map(({ outdated }) => outdated),
+      [true],
+    ),
+  );
+});
+
+test("whoever may create tokens gets those of the pods of their namespace, and of no others", async (t) => {
+  const { asTenant, podOf } = await startTenant(t, 1);
+  const { metadata } = await podOf(1);
+  const tokenOf = (...words: string[]) =>
+    asTenant(["create", "token", "default", "--audience=krane", "--bound-object-kind=Pod", ...words]);
+  const token = await tokenOf(`--bound-object-name=${metadata?.name}`);
+  const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
+  assert.equal(claims["kubernetes.io"].pod.uid, metadata?.uid);
+  const elsewhere = await cluster.freshNamespace(t);
+  await assert.rejects(
+    tokenOf("--bound-object-name=any", `--namespace=${elsewhere}`),
+    /cannot create resource "serviceaccounts\/token"/,
+  );
+});
+
 test("a ReplicaSet that only has krane's marks opens no port", async (t) => {
   const { want, asTenant, load, loadSet } = await startTenant(t, 1);
   const { apiVersion, kind, metadata, spec } = await loadSet(1);

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Pod } from "kubernetes-types/core/v1.js";
+import { KubeApiError } from "../../src/kube/errors.ts";
 import { replicaSets } from "../../src/kube/resources.ts";
 import { annotationKeys, labelKeys } from "../../src/model/labels.ts";
 import type { NotGiven } from "../../src/services/secrets-decision.ts";
@@ -280,6 +281,21 @@ export function defineSecretsAttacks(createWorld: (t: TestContext) => Promise<At
     assert.deepEqual(decision?.outcome, { kind: "allowed", count: 2 });
     assert.equal(decision?.subject?.podUid, pod.metadata?.uid);
     assert.deepEqual(decision?.askedFor, { deploymentId: "d_victim", environmentId });
+  });
+
+  test("Kubernetes gives nobody a token that is bound to a pod of another namespace", async (t) => {
+    const { seekers, thief } = await createWorld(t);
+    const { name = "", uid = "" } = (await seekers.deploy("victim")).metadata ?? {};
+    const bound = { metadata: { name, uid } };
+    await assert.rejects(
+      thief.tokenOf(bound),
+      (error) => error instanceof KubeApiError && error.status === 404,
+    );
+    await thief.create(name);
+    await assert.rejects(
+      thief.tokenOf(bound),
+      (error) => error instanceof KubeApiError && error.status === 409,
+    );
   });
 
   describe("is refused with one sentence, and seen in the audit", () => {
