@@ -53,8 +53,9 @@ export async function changeReleases(
   const { region, paint } = admin;
   const { id, view } = await findNamedApp(admin, named);
   const title = `app/${printable(id)}`;
-  const { app, release } = await send(admin, id, change, ifVersion);
-  io.stdout.write(`${title} ${paint(resultText(change, app, release, view.app?.paused), "good")}\n`);
+  const result = await send(admin, id, change, ifVersion);
+  io.stdout.write(`${title} ${paint(resultText(change, result, view.app?.paused), "good")}\n`);
+  const release = result.release || result.returnedTo || 0;
   if (wait) await waitForApps(admin, io, { apps: [{ region, id, release }], timeoutMs: timeout });
   return exitCodes.ok;
 }
@@ -63,6 +64,8 @@ interface Result {
   readonly app?: App | undefined;
   /** 0 if none was started. */
   readonly release: number;
+  /** The earlier one that is current again, if any. */
+  readonly returnedTo?: number;
 }
 
 async function send(
@@ -96,11 +99,16 @@ function wireChangeOf(change: Exclude<ReleaseChange, { readonly kind: "pause" | 
   }
 }
 
-function resultText(change: ReleaseChange, app: App | undefined, release: number, wasPaused = false): string {
+function resultText(
+  change: ReleaseChange,
+  { app, release, returnedTo = 0 }: Result,
+  wasPaused = false,
+): string {
   const started = release === 0 ? "" : `, release ${release} started`;
   if (change.kind === "pause") return wasPaused ? "is already paused" : "paused";
   if (change.kind === "resume") return wasPaused ? `resumed${started}` : "is not paused";
   if (release > 0) return `release ${release} started`;
+  if (returnedTo > 0) return `is back on release ${returnedTo}, whose pods still run`;
   const { current } = releasesOf(create(AppViewSchema, app && { app }));
   return current === undefined ? "unchanged" : `stays on release ${current.number}, which runs this`;
 }

@@ -125,7 +125,8 @@ Examples:
   krane rollout undo web --to-release 3     see krane rollout history web
 
 Without --to-release, undo goes back to the release before the current one; while a release is starting, or after it has
-failed, to the current one. What that release ran starts as a new release, with the newest secrets of its environment.
+failed, to the current one. If the pods of that release still run and are all ready, as while it is Draining, traffic moves
+back to them at once. Otherwise what it ran starts as a new release, with the newest secrets of its environment.
 `,
     )
     .action(async (first: string, second: string | undefined) => {

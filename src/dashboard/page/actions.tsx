@@ -156,17 +156,17 @@ export function RollBack(props: {
       title={`Roll back to release ${number}`}
       question={
         <>
-          Runs what release {number} ran again, as a new release with the newest secrets:{" "}
-          <code>{template?.image}</code>
+          Runs what release {number} ran again, in its pods if they still run, else as a new release with the
+          newest secrets: <code>{template?.image}</code>
         </>
       }
       confirm={`Roll back to ${number}`}
       send={async () => {
-        const { release: started } = await model.api.releaseApp({
+        const { release: started, returnedTo } = await model.api.releaseApp({
           ...{ region, id },
           change: { case: "undo", value: { number } },
         });
-        return startedText(started);
+        return returnedTo > 0 ? `Traffic moves back to release ${returnedTo}.` : startedText(started);
       }}
     />
   );

@@ -20,6 +20,7 @@ import { parsePage, tokenOf } from "../../services/page-token.ts";
 import { firstNumber, idOfApp } from "../apps/app-rules.ts";
 import {
   backTo,
+  currentRelease,
   hasEnded,
   type Origin,
   pausedOr,
@@ -28,6 +29,7 @@ import {
   startingRelease,
   withSpec,
 } from "../apps/releases.ts";
+import { sightsOf } from "../apps/sights.ts";
 import { checkVersion } from "../row-rules.ts";
 import type { AgentReport, AppFacts, Author, ChangedApp, Store } from "../store.ts";
 import { badRequest, checked } from "./bad-request.ts";
@@ -84,7 +86,8 @@ function releaseStartedBy({ before, after }: ChangedApp): number {
 export async function releaseApp(store: Store, request: ReleaseAppRequest, author: Author) {
   const { region, id } = parseAppRef(request);
   const { change } = request;
-  return changeOne(store, request, author, (app, origin) => {
+  const [agent] = change.case === "undo" ? await store.agents(region) : [];
+  return changeOne(store, request, author, (app, origin, facts) => {
     if (app.paused) throw refused(`the releases of app ${id} are paused; resume them first`);
     switch (change.case) {
       case "image": {
@@ -100,7 +103,8 @@ export async function releaseApp(store: Store, request: ReleaseAppRequest, autho
         const target = releaseBefore(app, number);
         const which = number === 0 ? "no earlier release" : `no release ${number}`;
         if (target === undefined) throw refused(`app ${id} in region ${region} has ${which} to go back to`);
-        return backTo(app, target, { ...origin, cause: `undo to ${target.number}` });
+        const sight = sightsOf(facts, agent, author.atMs)(target);
+        return backTo(app, target, { ...origin, cause: `undo to ${target.number}` }, sight);
       }
       default:
         throw badRequest([{ path: "change", message: "is required" }]);
@@ -125,16 +129,27 @@ async function changeOne(
   store: Store,
   request: OneApp,
   author: Author,
-  change: (app: App, origin: Omit<Origin, "cause">) => App,
+  change: (app: App, origin: Omit<Origin, "cause">, facts: AppFacts) => App,
 ) {
   const { region, id } = parseAppRef(request);
-  const decide = ({ app, environment }: AppFacts): App => {
+  const decide = (facts: AppFacts): App => {
+    const { app, environment } = facts;
     if (app === undefined) throw noApp(id, region);
     checkVersion(app, conditionOf(request));
-    return change(app, { ...author, secrets: environmentBlob("deployment", environment) });
+    return change(app, { ...author, secrets: environmentBlob("deployment", environment) }, facts);
   };
   const changed = await store.changeApp(region, id, decide, author);
-  return { ...(changed.after && { app: shown(changed.after) }), release: releaseStartedBy(changed) };
+  return {
+    ...(changed.after && { app: shown(changed.after) }),
+    release: releaseStartedBy(changed),
+    returnedTo: returnedTo(changed),
+  };
+}
+
+/** The release that the change made current again; 0 if none. */
+function returnedTo({ before, after }: ChangedApp): number {
+  const number = (after && currentRelease(after)?.number) ?? 0;
+  return before !== undefined && currentRelease(before)?.number === number ? 0 : number;
 }
 
 function refused(message: string): ConnectError {

@@ -3,7 +3,7 @@
 import type { App } from "../../gen/krane/admin/v1/app_pb.ts";
 import type { AgentRecord, AppFacts, Store } from "../store.ts";
 import { advance } from "./releases.ts";
-import { sightOf, trafficOf } from "./sights.ts";
+import { sightsOf, trafficOf } from "./sights.ts";
 
 /** The author of the changes. */
 const by = "releases";
@@ -12,23 +12,10 @@ const by = "releases";
 export const releaseStepsEveryMs = 1_000;
 
 /** The app after the steps that are due; undefined if none is. */
-function nextApp(
-  { app, deployments, route }: AppFacts,
-  agent: AgentRecord | undefined,
-  nowMs: number,
-): App | undefined {
+function nextApp(facts: AppFacts, agent: AgentRecord | undefined, nowMs: number): App | undefined {
+  const { app, route } = facts;
   if (app === undefined) return undefined;
-  const next = advance(
-    app,
-    ({ template }) =>
-      sightOf(
-        deployments.find(({ row }) => row.id === template?.deploymentId),
-        agent,
-        nowMs,
-      ),
-    nowMs,
-    trafficOf(route, agent, nowMs),
-  );
+  const next = advance(app, sightsOf(facts, agent, nowMs), nowMs, trafficOf(route, agent, nowMs));
   return next === app ? undefined : next;
 }
 

@@ -10,6 +10,8 @@
 // - While an app is paused, no release starts, becomes current or fails; one that drains still ends.
 // - The route of an app leads to the current release from the transaction on that makes it current. A release that drains
 //   ends only after the agent has reported that, so that no connection is sent to pods that are gone.
+// - An undo makes a release that drains current again at once, if all of its pods are seen ready and it has enough of them.
+//   Otherwise what it ran starts as a new release.
 // - A step depends only on what is stored and seen, so that it may be repeated, or made by another server.
 import { clone, create, equals } from "@bufbuild/protobuf";
 import { formatDuration } from "../../config/duration.ts";
@@ -48,7 +50,13 @@ export type Traffic =
   /** The agent has not reported it, or is silent. */
   | { readonly state: "unknown" }
   /** The id of a deployment. `isFinal`: it leads there until something else changes, as with a name that is taken. */
-  | { readonly state: "at"; readonly deploymentId: string; readonly isFinal: boolean };
+  | {
+      readonly state: "at";
+      readonly deploymentId: string;
+      readonly isFinal: boolean;
+      /** The agent has applied the newest route. Until then the report may be from before traffic moved away and back. */
+      readonly isSettled: boolean;
+    };
 
 const noRoute: Traffic = { state: "none" };
 
@@ -61,7 +69,7 @@ export function hasEnded({ phase }: Release): boolean {
   return endedPhases.has(phase);
 }
 
-function currentRelease({ releases }: App): Release | undefined {
+export function currentRelease({ releases }: App): Release | undefined {
   return releases.find(({ phase }) => phase === Phase.CURRENT);
 }
 
@@ -157,7 +165,9 @@ function drain(app: App, release: Release, traffic: Traffic, now: bigint): void 
     const own = release.template?.deploymentId;
     const current = currentRelease(app)?.template?.deploymentId;
     const hasMoved = traffic.isFinal ? traffic.deploymentId !== own : traffic.deploymentId === current;
-    release.movedAtMs = hasMoved ? earlier(release.movedAtMs || now, now) : 0n;
+    if (!hasMoved) release.movedAtMs = 0n;
+    else if (traffic.isFinal || traffic.isSettled || release.movedAtMs > 0n)
+      release.movedAtMs = earlier(release.movedAtMs || now, now);
   }
   if (release.movedAtMs === 0n) return;
   const leastMs = drainMs > routeDrainMinMs ? drainMs : routeDrainMinMs;
@@ -172,7 +182,8 @@ function makeCurrent(app: App, to: Release, now: bigint): void {
     from.movedAtMs = 0n;
   }
   to.phase = Phase.CURRENT;
-  to.currentAtMs = now;
+  // Later than any other, also after the clock was set back: the order says which release was current before.
+  to.currentAtMs = app.releases.reduce((latest, { currentAtMs }) => later(latest, currentAtMs + 1n), now);
   to.drainingAtMs = 0n;
 }
 
@@ -230,20 +241,36 @@ export function restarted(app: App, origin: Origin): App {
   return release(app, origin);
 }
 
-/** The app with the program of an earlier release, under its own id and name and with as many pods as now. */
-export function backTo(app: App, { template }: Release, origin: Origin): App {
+/**
+ * The app with the program of an earlier release, under its own id and name and with as many pods as now. A release that
+ * still has all of these pods ready becomes current again at once; what any other ran starts as a new release.
+ */
+export function backTo(app: App, earlierOne: Release, origin: Origin, sight: Sight): App {
+  const { template, phase, number } = earlierOne;
   const own = app.spec?.template;
   if (app.spec === undefined || own === undefined || template === undefined) return app;
   const spec = clone(AppSpecSchema, app.spec);
   const { deploymentId, k8sName, replicas, encryptedEnvironmentVariables } = own;
   const kept = { deploymentId, k8sName, replicas, encryptedEnvironmentVariables };
   spec.template = Object.assign(clone(ApplyDeploymentSchema, template), kept);
-  return withSpec(app, spec, origin);
+  const isReady = phase === Phase.DRAINING && sight.state === "ready" && template.replicas >= replicas;
+  if (!isReady) return withSpec(app, spec, origin);
+  const next = clone(AppSchema, app);
+  next.spec = spec;
+  const now = BigInt(Math.trunc(origin.atMs));
+  supersede(next, now);
+  const again = next.releases.find((each) => each.number === number);
+  if (again?.template !== undefined) {
+    again.template.replicas = replicas;
+    makeCurrent(next, again, now);
+  }
+  forgetOld(next);
+  return next;
 }
 
 /**
  * The release to go back to: that with the number, or for 0 the one before: the current one if the newest is starting or has
- * failed, else the last one that was current before it. Undefined if there is none.
+ * failed, else the one that was current before it. Undefined if there is none.
  */
 export function releaseBefore(app: App, number: number): Release | undefined {
   if (number > 0) return app.releases.find((each) => each.number === number);
@@ -251,7 +278,8 @@ export function releaseBefore(app: App, number: number): Release | undefined {
   const newest = app.releases.at(-1);
   const isUndecided = newest?.phase === Phase.STARTING || newest?.phase === Phase.FAILED;
   if (isUndecided) return current;
-  return app.releases.findLast((each) => each.currentAtMs > 0n && each.number < (current?.number ?? 0));
+  const others = app.releases.filter((each) => each.currentAtMs > 0n && each !== current);
+  return others.sort((a, b) => (a.currentAtMs < b.currentAtMs ? 1 : -1))[0];
 }
 
 /** The app with its releases paused or resumed. What was applied meanwhile starts with the latter. */

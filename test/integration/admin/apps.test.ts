@@ -378,6 +378,47 @@ test("rollout undo goes back to the release before, and to any that is kept", as
   assert.match((await world.run(["rollout", "undo", "web", "--to-release", "99"])).stderr, /no release 99/);
 });
 
+test("rollout undo moves back at once while the pods of the release before are still ready", async (t) => {
+  const world = await withWorld(t);
+  const client = world.server.client();
+  const target = async () => {
+    const { app: view } = await client.getApp({ region, id: "app_web" });
+    return view?.route?.spec?.spec.case === "route" ? view.route.spec.spec.value.deploymentId : "";
+  };
+  await world.apply(documents("image: web:1\nreplicas: 2\nexpose: cluster\n"));
+  await world.report("routes");
+  await world.pass(10);
+  await world.run(["release", "web", "--image", "web:2"]);
+  await world.report("routes");
+  await world.pass(10);
+  await world.report("routes");
+  assert.equal(await target(), "app_web-2");
+  const waiting = world.run(["rollout", "undo", "web", "--wait"]);
+  await eventually("the route leads back", async () => assert.equal(await target(), "app_web-1"));
+  await world.report("routes");
+  const { code, stdout, stderr } = await waiting;
+  assert.equal(code, 0, stderr);
+  assert.equal(
+    stdout,
+    "app/app_web is back on release 1, whose pods still run\napp/app_web is ready, on release 1, 2/2 pods\n",
+  );
+  const history = (await world.run(["rollout", "history", "web"])).stdout;
+  assert.match(history, /^2 +Draining .*web:2\n1 +Current .*web:1$/m);
+  const diff = await world.run(
+    ["diff", "-f", "app.yaml"],
+    app("image: web:1\nreplicas: 2\nexpose: cluster\n"),
+  );
+  assert.equal(diff.code, 0, "what was applied is what runs");
+  assert.equal(
+    (await world.run(["rollout", "undo", "web"])).stdout,
+    "app/app_web is back on release 2, whose pods still run\n",
+  );
+  await world.report("routes");
+  await world.pass(40);
+  await world.pass(40);
+  assert.equal((await world.run(["rollout", "undo", "web"])).stdout, "app/app_web release 3 started\n");
+});
+
 test("after a failed release, going back to what runs is no failure", async (t) => {
   const world = await runningApp(t);
   await world.apply(app("image: web:bad\nreplicas: 2\n"));
