@@ -23,15 +23,18 @@ export interface ShownReleases {
 
 /**
  * Whether the name of the app leads to its current release: "none" without a route or a current release. It has moved
- * where the agent saw it, also while something else about the route is not applied yet.
+ * where the agent saw it, also while something else about the route is not applied yet. A report from before the release
+ * became current may be from before traffic moved away and back.
  */
 export function trafficOf(view: AppView): "none" | "moved" | "moving" | "refused" {
   const { route } = view;
   const { current } = releasesOf(view);
   if (route === undefined || current === undefined) return "none";
   if (route.phase === Phases.FAILED) return "refused";
-  const { exists = false, deploymentId = "" } = route.route ?? {};
-  return exists && deploymentId === current.release.template?.deploymentId ? "moved" : "moving";
+  const { exists = false, deploymentId = "", reportedAtMs = 0n } = route.route ?? {};
+  const isThere = exists && deploymentId === current.release.template?.deploymentId;
+  const isNew = route.phase !== Phases.WAITING || reportedAtMs >= current.release.currentAtMs;
+  return isThere && isNew ? "moved" : "moving";
 }
 
 export function releasesOf({ app, deployments }: AppView): ShownReleases {

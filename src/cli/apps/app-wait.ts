@@ -103,6 +103,9 @@ export function verdictOn(view: AppView, number: number, title: string): AppVerd
         return { kind: "failed", text: `on ${name}, but its route failed; see krane why ${title}` };
       if (traffic === "moving")
         return { kind: "waiting", text: `on ${name}, its traffic has not moved yet; see krane why ${title}` };
+      // Its policy is a part of it, and so is that krane get routes says the same.
+      if (traffic === "moved" && view.route?.phase === ObjectPhase.WAITING)
+        return { kind: "waiting", text: `on ${name}, the agent has not applied its route yet` };
       if (isReady) return { kind: "done", text: `on ${name}, ${readyText(deployment)} pods` };
       return { kind: "waiting", text: `on ${name}, ${stateText(deployment)}` };
     }

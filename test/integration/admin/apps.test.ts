@@ -135,6 +135,7 @@ test("an app with a route says whether its traffic has moved, and that an agent 
   await world.pass(10);
   await world.pass(60);
   assert.equal((await world.server.client().getApp({ region, id: "app_web" })).app?.deployments.length, 1);
+  await world.report("routes");
   assert.match(await why(), /Traffic is at release 2\./);
 
   const { code, stderr } = await world.run(["delete", "route", "demo/web", "--yes"]);
