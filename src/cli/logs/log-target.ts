@@ -1,5 +1,5 @@
 // Finds what `krane logs` is about: an app, a deployment or one pod.
-import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { ObjectKind, type ObjectView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
@@ -13,6 +13,8 @@ export interface LogTarget {
     | { readonly case: "deploymentId"; readonly value: string };
   /** Empty for all. */
   readonly podName: string;
+  /** How many pods it has, by the last report. */
+  readonly pods: number;
   readonly title: string;
 }
 
@@ -27,23 +29,26 @@ export async function findLogTarget(
     return kind === "deployment" ? deploymentTarget(admin, name) : namedApp(admin, name);
   }
   const app = await appNamed(admin, first);
-  if (app !== undefined) return appTarget(app);
+  if (app !== undefined) return appTarget(admin, app);
   return (await podNamed(admin, first)) ?? deploymentTarget(admin, first);
 }
 
-function appTarget(id: string): LogTarget {
-  return { target: { case: "appId", value: id }, podName: "", title: `app/${printable(id)}` };
+async function appTarget({ client, region, signal }: Admin, id: string): Promise<LogTarget> {
+  const { app } = await client.getApp({ region, id }, { signal });
+  const target = { case: "appId", value: id } as const;
+  return { target, podName: "", pods: podCount(app?.deployments ?? []), title: `app/${printable(id)}` };
 }
 
 async function namedApp(admin: Admin, name: string): Promise<LogTarget> {
   const { findApp } = await import("../apps/app-search.ts");
-  return appTarget((await findApp(admin, name)).id);
+  return appTarget(admin, (await findApp(admin, name)).id);
 }
 
 async function deploymentTarget(admin: Admin, name: string): Promise<LogTarget> {
   const { object } = await findObject(admin, name, ObjectKind.DEPLOYMENT);
   const id = object.ref?.id ?? name;
-  return { target: { case: "deploymentId", value: id }, podName: "", title: `deployment/${printable(id)}` };
+  const target = { case: "deploymentId", value: id } as const;
+  return { target, podName: "", pods: podCount([object]), title: `deployment/${printable(id)}` };
 }
 
 async function podTarget(admin: Admin, name: string): Promise<LogTarget> {
@@ -62,5 +67,9 @@ async function podNamed(admin: Admin, name: string): Promise<LogTarget | undefin
   );
   if (owner?.ref === undefined) return undefined;
   const title = `pod/${printable(name)}`;
-  return { target: { case: "deploymentId", value: owner.ref.id }, podName: name, title };
+  return { target: { case: "deploymentId", value: owner.ref.id }, podName: name, pods: 1, title };
+}
+
+function podCount(objects: readonly ObjectView[]): number {
+  return objects.flatMap(({ deployment }) => deployment?.instances ?? []).length;
 }

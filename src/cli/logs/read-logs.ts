@@ -112,7 +112,8 @@ class LogPrinter {
     this.positions.delete(podName);
     this.positions.set(podName, timeNs > known ? timeNs : known);
     const { stdout } = this.io;
-    const prefix = this.positions.size > 1 ? this.admin.paint(`${printable(podName)} | `, "faint") : "";
+    const isOneOfSeveral = this.what.pods > 1 || this.positions.size > 1;
+    const prefix = isOneOfSeveral ? this.admin.paint(`${printable(podName)} | `, "faint") : "";
     const time = this.options.timestamps && timeNs > 0n ? `${utcOf(timeNs)} ` : "";
     const cut = cutBytes > 0 ? ` … (${cutBytes} bytes cut)` : "";
     stdout.write(`${prefix}${time}${stdout.isTerminal ? safeLine(text) : text}${cut}\n`);

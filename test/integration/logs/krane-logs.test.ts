@@ -44,6 +44,16 @@ describe("krane logs", () => {
     await eventually("nothing is read any more", async () => assert.equal(world.openLogs(), 0));
   });
 
+  test("names the pod of every line, also of the first ones, if there are several pods", async (t) => {
+    const world = await createLogWorld(t);
+    await world.startAgent();
+    const names = await world.deploy("d_web", 2);
+    world.run((asked, closed) => finite([stamped(1, 1, `hello from ${asked.pod}`)])(asked, closed));
+    const { io, ended, lines } = world.logs(["web"]);
+    assert.equal(await ended, 0, io.stderr.text);
+    assert.deepEqual(lines().toSorted(), names.map((name) => `${name} | hello from ${name}`).toSorted());
+  });
+
   test("passes a thousand lines a second on, in order and without a loss", async (t) => {
     const world = await createLogWorld(t);
     await world.startAgent();

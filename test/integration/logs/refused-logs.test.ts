@@ -85,7 +85,7 @@ describe("krane logs is refused", () => {
     });
     const { io, ended, lines } = world.logs(["web"]);
     assert.equal(await ended, 1, io.stderr.text);
-    assert.deepEqual(lines(), ["one"]);
+    assert.deepEqual(lines(), [`${second} | one`]);
     for (const pod of [first, third]) {
       const said = new RegExp(
         `pod ${pod}: the log cannot be read: .*waiting to start: ContainerCreating`,

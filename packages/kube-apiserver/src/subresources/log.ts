@@ -24,7 +24,7 @@ function readLog(scope: Scope): string {
   const state = status?.containerStatuses?.find(({ name }) => name === asked);
   const ended = state?.lastState?.terminated ?? state?.state?.terminated;
   const fate = ended === undefined ? "" : `; its simulated program ended with exit code ${ended.exitCode}`;
-  return `this cluster is simulated and runs no containers, so ${asked} has no output${fate}\n`;
+  return `this cluster is simulated and runs no containers, so container ${asked} has no output${fate}\n`;
 }
 
 function followLog(scope: Scope, text: string): StreamResponse {

@@ -52,7 +52,7 @@ test("a pod can be bound only once", () => {
 test("the log of a pod says that no containers run, and with which exit code one ended", () => {
   const { ask, merge } = start();
   const logOf = (query = {}) => ask({ method: "GET", path: `${core}/pods/p/log`, query });
-  const quiet = "this cluster is simulated and runs no containers, so c has no output";
+  const quiet = "this cluster is simulated and runs no containers, so container c has no output";
   assert.deepEqual([logOf().status, logOf().body], [200, `${quiet}\n`]);
   const terminated = { exitCode: 3 };
   const containerStatuses = [{ name: "c", ready: false, restartCount: 1, lastState: { terminated } }];
