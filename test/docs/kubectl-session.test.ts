@@ -7,6 +7,9 @@ import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { main } from "../../src/cli/main.ts";
 import { readTextFile } from "../../src/cli/process/text-file.ts";
+import { ObjectKind } from "../../src/gen/krane/admin/v1/admin_pb.ts";
+import { type Cause, causes } from "../../src/why/explanation.ts";
+import { remedyOf } from "../../src/why/remedies.ts";
 import { resolveKubeBinaries } from "../../tools/kube-binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { FakeIo } from "../support/fake-io.ts";
@@ -82,6 +85,28 @@ test("the kubectl session in the README gives the output shown there", async (t)
   }
   const shell = createShell(binaries, await startedDev(t));
   for (const exchange of commands) await replay(shell, exchange);
+});
+
+/** Their commands look at kinds that only other programs create, so an embedded cluster has neither them nor the cause. */
+const impossible: ReadonlySet<Cause> = new Set(["isolation-lowered", "quota", "changed-by-cluster"]);
+
+test("krane dev answers every kubectl command that krane why recommends", async (t) => {
+  const binaries = await findKubectl();
+  if (binaries === undefined) {
+    t.skip("no kubectl");
+    return;
+  }
+  const shell = createShell(binaries, await startedDev(t));
+  const facts = {
+    ...{ region: "local.dev", name: "d_web-1", namespace: "krane-dev", objectName: "web-1" },
+    ...{ kind: ObjectKind.DEPLOYMENT, controller: "deployments", key: "krane-dev/web-1" },
+  };
+  const remedies = causes.filter((cause) => !impossible.has(cause)).map((cause) => remedyOf(cause, facts));
+  const commands = new Set(remedies.flatMap((remedy) => remedy.match(/kubectl .+?(?=[.;] |$)/g) ?? []));
+  assert.ok(commands.size >= 7, [...commands].join("\n"));
+  // The last, because the pods are then new ones.
+  const isLast = (command: string) => Number(command.includes(" delete "));
+  for (const command of [...commands].sort((a, b) => isLast(a) - isLast(b))) await shell.run(command);
 });
 
 test("what is compared of an output is what stays the same", () => {
