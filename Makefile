@@ -113,7 +113,7 @@ MANIFESTS := package.json package-lock.json .npmrc tools/build/package.json $(wi
 	$(TS) tools/check-layers.ts
 	@touch $@
 
-bin/krane: $(INSTALLED) package.json tools/bundle.ts $(PRODUCT)
+bin/krane: $(INSTALLED) package.json tools/bundle.ts $(wildcard tools/lean/*.ts) $(PRODUCT)
 	$(TS) tools/bundle.ts program
 
 .cache/sim/main.mjs: .cache/installed tools/bundle.ts $(PRODUCT) $(filter sim/%,$(SOURCES))

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { chmod, chown, copyFile, mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -22,6 +22,7 @@ import { type Account, findAccount, findClosedFolder } from "../../../src/server
 import { applyDeployment, environmentOf } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { buildKrane } from "../../support/krane-process.ts";
+import { findNode24 } from "../../support/node24.ts";
 
 const projectRoot = fileURLToPath(new URL("../../../", import.meta.url));
 const region = { name: "local", platform: "dev", label: "local.dev" };
@@ -165,10 +166,3 @@ test("and so it does on Node 24", async (t) => {
   if (node === undefined) return t.skip("Node 24 is not installed");
   await assertServes(t, node);
 });
-
-function findNode24(): string | undefined {
-  const folder = join(projectRoot, "tools/node24/node_modules");
-  if (!existsSync(folder)) return undefined;
-  const packages = readdirSync(folder).filter((name) => name.startsWith("node-"));
-  return packages.map((name) => join(folder, name, "bin/node")).find((path) => existsSync(path));
-}
