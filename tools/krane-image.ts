@@ -1,8 +1,10 @@
 // Builds krane's image from deploy/image/Dockerfile with buildah, on the stand-in base.
 
+import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { type Architecture, ownArchitecture } from "./debian-tool.ts";
 import { type BaseOptions, platformOf, resolveStandInBase } from "./image-base.ts";
 import { type ImageStore, withImageStore } from "./image-store.ts";
@@ -34,13 +36,25 @@ export async function buildKraneImage(
 ): Promise<void> {
   const { tag, base } = await describeKraneImage();
   const ignored = ["--ignorefile", join(folder, "Dockerfile.dockerignore")];
-  const labels = ["--label", `org.opencontainers.image.version=${tag.split(":").at(-1)}`];
+  const labels = { version: tag.split(":").at(-1), revision: await loadRevision() };
+  const labelled = Object.entries(labels).flatMap(([name, value]) => [
+    "--label",
+    `org.opencontainers.image.${name}=${value}`,
+  ]);
   await store.build({
     tag,
     dockerfile: join(folder, "Dockerfile"),
     context: root,
-    args: [...platformOf(architecture), ...ignored, ...labels, "--build-arg", `BASE=${base}`],
+    args: [...platformOf(architecture), ...ignored, ...labelled, "--build-arg", `BASE=${base}`],
   });
+}
+
+/** The commit that the program was built from, as the program says. */
+async function loadRevision(): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [join(root, "bin/krane"), "--version"]);
+  const revision = /^krane \S+ \((\S+), /.exec(stdout)?.[1];
+  if (revision === undefined) throw new Error(`bin/krane does not say its revision: ${stdout.trim()}`);
+  return revision;
 }
 
 /** A store that has the base, until the task is over. */

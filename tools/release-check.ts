@@ -105,7 +105,7 @@ interface Descriptor {
 }
 
 async function checkImage(
-  { folder, version, report }: ReleaseToCheck,
+  { folder, version, commit, report }: ReleaseToCheck,
   architecture: Architecture,
   signal: AbortSignal,
 ): Promise<void> {
@@ -120,7 +120,12 @@ async function checkImage(
     readonly config: { readonly Labels: Readonly<Record<string, string>> };
   }>(config);
   expectEqual(`the image for ${architecture}`, image.architecture, architecture);
-  expectEqual("its label", image.config.Labels["org.opencontainers.image.version"] ?? "", version);
+  for (const [label, expected] of Object.entries({ version, revision: commit }))
+    expectEqual(
+      `its label ${label}`,
+      image.config.Labels[`org.opencontainers.image.${label}`] ?? "",
+      expected,
+    );
   const name = manifests[0].annotations?.["org.opencontainers.image.ref.name"] ?? "";
   expectEqual("its name", name, `registry.example/krane:${version}`);
   const isRun = architecture === ownArchitecture;

@@ -1,6 +1,7 @@
 // What the Dockerfile says, against what runs. test/node builds the image and runs it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parse } from "yaml";
 import { nodeAssignments, nodeFlags } from "../../tools/bundle.ts";
 import { containerProgram, containerUser } from "../support/container.ts";
 import { deploymentsOf } from "../support/deployed-parts.ts";
@@ -72,6 +73,17 @@ test("the commands on the pages run the launcher", () => {
   );
   assert.ok(typed.length >= 2);
   assert.deepEqual([...new Set(typed)], ["krane"]);
+});
+
+test("image and chart name the repository of the program", () => {
+  const { homepage, repository } = JSON.parse(readProjectFile("package.json")) as {
+    readonly homepage: string;
+    readonly repository: { readonly url: string };
+  };
+  const source = repository.url.replace(/^git\+|\.git$/g, "");
+  assert.ok(instruction("LABEL").includes(`org.opencontainers.image.source="${source}"`));
+  const chart = parse(readProjectFile("deploy/chart/krane/Chart.yaml"));
+  assert.deepEqual([chart.home, chart.sources], [homepage, [source]]);
 });
 
 test("the chart, the program and the pages are of one version", () => {
