@@ -82,7 +82,9 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
   "older-pods-failing": olderPodsOf,
   "image-pull": (facts) =>
     `Check that the image exists and that the cluster may pull it (the agent's [registry] settings, or the deployment's pullSecret); fix the image and apply it again. See: ${podsOf(facts)}`,
-  "crash-loop": (facts) => `Read the log of the crashed container: ${logsOf(facts)}`,
+  // Kubernetes says in an Event only that it ended a container because of its health check.
+  "crash-loop": (facts) =>
+    `Read the log of the crashed container: ${logsOf(facts)}. If it shows no error, the health check may have failed: ${podsOf(facts)}`,
   "container-config": (facts) => `Create what the reason names, or fix the spec. See: ${podsOf(facts)}`,
   unschedulable: "Add nodes, free capacity, or request less CPU and memory.",
   "node-lost":
