@@ -99,6 +99,7 @@ test(`no request fails in ${releaseCount} releases while agents and servers are 
       `the Service left ${seen.left.size}; killed ${kills.agent} agents and ${kills.server} servers`,
   );
   checkAsked(asked, seen);
+  assert.ok(asked.answers[`${appId}-${current}`], "it was asked to the end");
   assert.ok(current > releaseCount && seen.left.size >= releaseCount);
 });
 
