@@ -1,6 +1,8 @@
 // Runs a program of a Debian package. If it is missing, the error names the command that installs it.
 
 import { execFile } from "node:child_process";
+import { access, constants } from "node:fs/promises";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
@@ -40,6 +42,25 @@ export async function extractPackagesFor(
   });
 }
 
+/** Throws if one of the programs is missing; the error names the command that installs all that are. */
+export async function requireDebianTools(programs: readonly string[]): Promise<void> {
+  const folders = (process.env["PATH"] ?? "").split(delimiter);
+  const isThere = (program: string) =>
+    Promise.any(folders.map((folder) => access(join(folder, program), constants.X_OK))).then(
+      () => true,
+      () => false,
+    );
+  const found = await Promise.all(programs.map(isThere));
+  const missing = programs.filter((_, index) => !found[index]);
+  if (missing.length > 0) throw missingTools(missing);
+}
+
+function missingTools(programs: readonly string[], cause?: unknown): Error {
+  const remedy = `apt-get install --yes --no-install-recommends ${programs.join(" ")}`;
+  const verb = programs.length === 1 ? "is" : "are";
+  return new Error(`${programs.join(" and ")} ${verb} not installed; as root: ${remedy}`, { cause });
+}
+
 /** The package has the program's name. Resolves with its standard output. */
 export async function runDebianTool(
   program: string,
@@ -51,7 +72,6 @@ export async function runDebianTool(
     return stdout;
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
-    const remedy = `apt-get install --yes --no-install-recommends ${program}`;
-    throw new Error(`${program} is not installed; install it: ${remedy}`, { cause: error });
+    throw missingTools([program], error);
   }
 }

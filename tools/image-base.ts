@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { withBuildLock } from "./build-lock.ts";
 import { type Architecture, extractPackagesFor, ownArchitecture } from "./debian-tool.ts";
-import { type ImageStore, requireUserNamespace, withImageStore } from "./image-store.ts";
+import { type ImageStore, requireImageTools, withImageStore } from "./image-store.ts";
 
 export interface BaseOptions {
   readonly env: NodeJS.ProcessEnv;
@@ -63,7 +63,7 @@ export async function resolveStandInBase(
   const archive = join(cache, key, "base.tar");
   const build = async () => {
     if (await isFile(archive)) return;
-    await requireUserNamespace();
+    await requireImageTools();
     report(`image: making a stand-in for the ${architecture} base image from Debian packages, once`);
     const work = await mkdtemp(join(tmpdir(), "krane-image-base-"));
     try {

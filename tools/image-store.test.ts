@@ -77,6 +77,18 @@ test("an account with a range of ids builds an image, and leaves nothing of its 
   assert.deepEqual(left, []);
 });
 
+test("where programs are missing, the command that installs all of them is printed", async (t) => {
+  const empty = await mkdtemp(join(tmpdir(), "krane-no-tools-"));
+  t.after(() => rm(empty, { recursive: true, force: true }));
+  const env = { ...process.env, PATH: empty, XDG_CACHE_HOME: empty };
+  const args = ["--import", "tsx", "tools/build-image.ts"];
+  const building = promisify(execFile)(process.execPath, args, { cwd: root, env });
+  await assert.rejects(building, {
+    stderr:
+      "image: buildah and mmdebstrap are not installed; as root: apt-get install --yes --no-install-recommends buildah mmdebstrap\n",
+  });
+});
+
 test("an account without one is told how it gets one", { skip }, async (t) => {
   const { printed } = await build(t, "");
   assert.match(printed, /^images are built as root, or in a user namespace, which builder cannot create/);

@@ -7,7 +7,7 @@ import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { runDebianTool } from "./debian-tool.ts";
+import { requireDebianTools, runDebianTool } from "./debian-tool.ts";
 
 export interface ImageBuild {
   readonly tag: string;
@@ -34,7 +34,7 @@ export async function withImageStore<T>(
   task: (store: ImageStore) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
-  await requireUserNamespace();
+  await requireImageTools();
   const dir = await mkdtemp(join(tmpdir(), "krane-images-"));
   try {
     return await task(openImageStore(dir, signal));
@@ -45,9 +45,14 @@ export async function withImageStore<T>(
   }
 }
 
+/** Throws if this user cannot build images, with the command that changes that. */
+export async function requireImageTools(): Promise<void> {
+  await requireDebianTools(["buildah", "mmdebstrap"]);
+  if (!isRoot) await requireUserNamespace();
+}
+
 /** Without it, buildah and mmdebstrap fail with messages that do not say what is missing. */
-export async function requireUserNamespace(): Promise<void> {
-  if (isRoot) return;
+async function requireUserNamespace(): Promise<void> {
   try {
     await run("unshare", [...asRootOfNamespace, "true"]);
   } catch (error) {
