@@ -8,6 +8,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import type { Pod } from "kubernetes-types/core/v1.js";
 import { nodeAddress } from "../support/node/box.ts";
 import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
 import {
@@ -89,6 +90,41 @@ test("the control plane rejects the pod's token", async () => {
   const url = `http://krane-server.krane.svc.cluster.local:7091/${path}`;
   const { status, body } = await attempt({ url, withToken: true, body: {} });
   assert.equal(status, 401, body);
+});
+
+test("the services of krane's agent and vault reject the pod's token", async () => {
+  const agent = "http://krane.krane.svc.cluster.local:8070/krane.v1.AgentService";
+  const vault = "http://krane-vault.krane.svc.cluster.local:8060/vault.v1.VaultService";
+  const region = { name: "local", platform: "dev" };
+  const calls = [
+    { url: `${agent}/ListObjects`, body: {} },
+    { url: `${agent}/ReleaseDeletion`, body: { controller: "deployments", key: "owner-tenant/owner" } },
+    { url: `${vault}/Decrypt`, body: { keyring: "env_owner", encrypted: "AAAA" } },
+    {
+      url: "http://krane-server.krane.svc.cluster.local:7091/ctrl.v1.ClusterService/Heartbeat",
+      body: { region },
+    },
+  ];
+  for (const call of calls) {
+    assert.equal((await attempt(call)).status, 401, call.url);
+    assert.equal((await attempt({ ...call, withToken: true })).status, 401, call.url);
+  }
+});
+
+test("krane's health and metrics, which ask for no credentials, name no tenant", async () => {
+  const { items } = JSON.parse(await krane.cluster.kubectl(["-n", "krane", "get", "pods", "-o", "json"])) as {
+    readonly items: readonly Pod[];
+  };
+  assert.ok(items.length >= 5);
+  for (const { metadata, spec, status } of items) {
+    const ports = spec?.containers[0]?.ports?.map(({ containerPort }) => containerPort) ?? [];
+    for (const port of ports) {
+      const path = port === 9090 ? "/metrics" : "/health/ready";
+      const { status: code, body } = await attempt({ url: `http://${status?.podIP}:${port}${path}` });
+      assert.equal(code, 200, `${metadata?.name} ${path}`);
+      assert.doesNotMatch(body, /_owner|_thief|-tenant/, `${metadata?.name} ${path}`);
+    }
+  }
 });
 
 test("krane gives the pod its own secrets and those of no other deployment", async () => {
