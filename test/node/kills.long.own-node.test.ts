@@ -13,7 +13,7 @@ import { createSeededRandom, uniform } from "../../src/concurrency/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
 import { type Killable, killable, killPart } from "../support/node/node-kills.ts";
-import { documentsOf, listPods, patience, type Tenant } from "../support/node/tenants.ts";
+import { documentsOf, listPods, type Tenant } from "../support/node/tenants.ts";
 
 const isLong = process.env["KRANE_TEST_LONG"] === "1";
 const minutes = Number(process.env["KRANE_TEST_KILL_MINUTES"] ?? (isLong ? 20 : 2));
@@ -45,7 +45,7 @@ function chosen(count: number): number {
 
 /** Types it until it succeeds: whatever it talks to may be dead at the moment. */
 function typeUntilDone(line: string): Promise<string> {
-  return eventually(`done: ${line.slice(0, 60)}`, () => krane.type(line), patience);
+  return eventually(`done: ${line.slice(0, 60)}`, () => krane.type(line), settling);
 }
 
 before(
