@@ -4,7 +4,8 @@
 // The status of an order:
 // - ok: done. invalid_argument: rejected, and nothing changed.
 // - unavailable with "order not accepted" or "not done": it could not be recorded, or no leader was reached; nothing changed.
-// - unavailable with "may have accepted it": it is unknown whether it was recorded, or whether the leader got the call.
+// - unavailable with "may have accepted it" or "krane is stopping": it is unknown whether it was recorded, or whether the leader
+//   got the call.
 // - Any other code means that the order was accepted and stays in force. failed_precondition and already_exists need
 //   someone to fix something first; unavailable and deadline_exceeded only need time. Only a caller whose own deadline is
 //   shorter than it takes to record an order does not learn whether it was accepted.
