@@ -37,7 +37,7 @@ test-browser: .cache/installed ## Run test/browser: the dashboard in Chromium
 screenshots: .cache/installed ## Make the screenshots in docs/images, with Chromium
 	$(TS) test/support/run-browser-tests.ts test/browser/screenshots.ts
 
-test-node: bin/krane .cache/node24 ## Run test/node: krane's image and chart on a real node with gVisor (as root)
+test-node: bin/krane .cache/agent/krane.mjs .cache/node24 ## Run test/node: krane's image and chart on a real node with gVisor (as root)
 	$(TS) test/support/run-node-tests.ts
 
 sim: .cache/sim/main.mjs ## Simulate the whole system under faults: make sim [seed=N | from=N] [hours=N] [for=10m] [jobs=N] [acts=N] [trace=1] [all=1], or make sim plans=all
@@ -46,13 +46,13 @@ sim: .cache/sim/main.mjs ## Simulate the whole system under faults: make sim [se
 sim-mutants: .cache/installed ## Plant bugs in krane and see whether the simulation finds them: make sim-mutants [only=WORD] [seeds=N]
 	$(TS) tools/sim-mutants.ts
 
-image: bin/krane .cache/node24 ## Build krane's image without Docker and without a registry, into .cache/image/krane.tar
+image: bin/krane .cache/agent/krane.mjs .cache/node24 ## Build krane's image without Docker and without a registry, into .cache/image/krane.tar
 	$(TS) tools/build-image.ts
 
 check: .cache/checked ## Check format, lint, layers and types
 	@echo "check: clean"
 
-build: bin/krane dist/index.js ## Bundle the program into one file, bin/krane, and the libraries into dist/
+build: bin/krane .cache/agent/krane.mjs dist/index.js ## Bundle the program into one file, bin/krane, the agent for the image, and the libraries into dist/
 
 pack: build ## Pack krane and @krane/kube-apiserver as npm would publish them, into .cache/packed
 	@mkdir -p .cache/packed
@@ -74,7 +74,7 @@ kube: .cache/installed ## Build the real Kubernetes for tests into the cache (th
 node: .cache/installed ## Build a real Kubernetes node with gVisor for tests into the cache (the first time takes 5 minutes or more)
 	$(TS) tools/build-node.ts
 
-cluster: .cache/installed $(if $(filter real,$(node)),bin/krane .cache/node24) ## Run a real Kubernetes control plane until Ctrl-C; with node=real also a node (as root)
+cluster: .cache/installed $(if $(filter real,$(node)),bin/krane .cache/agent/krane.mjs .cache/node24) ## Run a real Kubernetes control plane until Ctrl-C; with node=real also a node (as root)
 	$(TS) test/support/$(if $(filter real,$(node)),run-real-cluster.ts,run-cluster.ts)
 
 bench: build .cache/node24 ## Run the benchmarks; prints each figure with its ratio to the raw limit
@@ -115,6 +115,9 @@ MANIFESTS := package.json package-lock.json .npmrc tools/build/package.json $(wi
 
 bin/krane: $(INSTALLED) package.json tools/bundle.ts $(wildcard tools/lean/*.ts) $(PRODUCT)
 	$(TS) tools/bundle.ts program
+
+.cache/agent/krane.mjs: $(INSTALLED) package.json tools/bundle.ts tools/agent-parts.ts $(wildcard tools/lean/*.ts) $(PRODUCT)
+	$(TS) tools/agent-parts.ts
 
 .cache/sim/main.mjs: .cache/installed tools/bundle.ts $(PRODUCT) $(filter sim/%,$(SOURCES))
 	$(TS) tools/bundle.ts sim

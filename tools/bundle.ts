@@ -7,6 +7,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
+import type { PackedFiles } from "../src/dashboard/page-files.ts";
 import { bundleDashboard } from "./bundle-dashboard.ts";
 import { lean } from "./lean/plugin.ts";
 
@@ -85,18 +86,23 @@ export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
     metafile: true,
     entryPoints: ["src/cli/entry.ts"],
     outfile,
-    define: {
-      ...(await identity()),
-      KRANE_DASHBOARD: JSON.stringify(files),
-      // The S3 library warns at every start which Node its later versions will need. The versions of
-      // both are decided here, not by the user.
-      "process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": '"true"',
-    },
+    define: await buildDefinitions(files),
     banner: { js: `${launcher}\n${requireBanner}` },
   });
   if (result.warnings.length > 0) throw new Error("esbuild warned; see above");
   await chmod(resolve(root, outfile), 0o755);
   return result.metafile;
+}
+
+/** What the program knows since it was built. */
+export async function buildDefinitions(dashboard?: PackedFiles): Promise<Record<string, string>> {
+  return {
+    ...(await identity()),
+    KRANE_DASHBOARD: JSON.stringify(dashboard) ?? "undefined",
+    // The S3 library warns at every start which Node its later versions will need. The versions of
+    // both are decided here, not by the user.
+    "process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": '"true"',
+  };
 }
 
 /**

@@ -29,7 +29,7 @@ export async function describeKraneImage(): Promise<KraneImage> {
   return { tag: `registry.example/krane:${version}`, base };
 }
 
-/** bin/krane must be there already: `make build` writes it. The store must have the base of that architecture. */
+/** bin/krane and .cache/agent must be there already: `make build` writes them. The store must have the base of that architecture. */
 export async function buildKraneImage(
   store: ImageStore,
   architecture: Architecture = ownArchitecture,

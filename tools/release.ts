@@ -115,6 +115,7 @@ async function buildPackages(build: Build, signal: AbortSignal): Promise<void> {
   // The chart and the manifests are part of the package.
   await runTool(build, ["tools/render-deploy.ts"], signal);
   await runTool(build, ["tools/bundle.ts", "program"], signal);
+  await runTool(build, ["tools/agent-parts.ts"], signal);
   await runTool(build, ["tools/bundle.ts", "library"], signal);
   for (const folder of [tree, join(tree, "packages/kube-apiserver/dist")])
     await run("npm", ["pack", "--silent", "--pack-destination", out], { cwd: folder, signal });

@@ -69,16 +69,8 @@ export class Settings {
 }
 
 export async function parseKubeconfig(text: string, file: string): Promise<Kubeconfig> {
-  // Imported lazily: a pod has no kubeconfig, and the parser takes 8 MB.
-  const { LineCounter, parseDocument } = await import("yaml");
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const error = document.errors[0];
-  if (error !== undefined) {
-    // The parser's own message quotes the surrounding text, which may be a token (K7).
-    throw credentialError(`${file} is not YAML: ${error.code} in line ${lines.linePos(error.pos[0]).line}`);
-  }
-  const root = new Settings(document.toJS(), file);
+  const { parseText } = await import("./kubeconfig-text.ts");
+  const root = new Settings(parseText(text, file), file);
   const currentContext = root.text("current-context");
   return {
     ...(currentContext === undefined ? {} : { currentContext }),

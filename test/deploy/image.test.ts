@@ -25,7 +25,7 @@ function instruction(name: string): string {
 test("it is one program and its launcher on a base that has Node and no shell", () => {
   assert.deepEqual(
     lines.map((line) => line.split(" ")[0]),
-    ["ARG", "FROM", "LABEL", "COPY", "COPY", "WORKDIR", "ENV", "USER", "ENTRYPOINT", "CMD"],
+    ["ARG", "FROM", "LABEL", "COPY", "COPY", "COPY", "COPY", "WORKDIR", "ENV", "USER", "ENTRYPOINT", "CMD"],
   );
   assert.equal(instruction("FROM"), "$BASE");
   assert.match(
@@ -35,7 +35,9 @@ test("it is one program and its launcher on a base that has Node and no shell", 
   assert.deepEqual(
     instructions("COPY").map((line) => line.split(" ").slice(-2)),
     [
-      ["bin/krane", containerProgram[1]],
+      ["bin/krane", "/krane/program.mjs"],
+      [".cache/agent", "/krane/agent"],
+      ["deploy/image/krane.mjs", containerProgram[1]],
       ["deploy/image/krane", "/usr/local/bin/krane"],
     ],
   );

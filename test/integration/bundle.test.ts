@@ -2,12 +2,16 @@
 // every command its time and every agent its memory.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
+import type { Metafile } from "esbuild";
+import { exitCodes } from "../../src/cli/exit-codes.ts";
+import { allKinds } from "../../src/kinds/kinds.ts";
+import { bundleAgent } from "../../tools/agent-parts.ts";
 import { bundle, nodeAssignments, nodeFlags } from "../../tools/bundle.ts";
 import { bundleDashboard } from "../../tools/bundle-dashboard.ts";
 import { readProjectFile } from "../support/project-files.ts";
@@ -63,6 +67,44 @@ test("the agent has no database, no storage, no tracing and no YAML until it is 
   assert.deepEqual(partsIn(read, ofRunning), ofRunning);
   assert.deepEqual(partsIn(read, [...ofServer, ...ofStorage, ...ofTracing, ...ofPeople]), []);
 });
+
+test("the image's agent reads less than half of the program, and nothing that it has not been told to use", async () => {
+  const parts = join(folder, "agent");
+  const { outputs } = await bundleAgent(parts);
+  const named = (end: string) => Object.keys(outputs).find((file) => file.endsWith(end)) ?? assert.fail(end);
+  const ofCommandLine = partsReadWith(outputs, [named("/krane.mjs")]);
+  const isOfAgent = ({ entryPoint = "" }) =>
+    /^src\/(cli\/agent-command|kinds\/\w+\/controller)\.ts$/.test(entryPoint);
+  const entries = Object.keys(outputs).filter((file) => isOfAgent(outputs[file] ?? {}));
+  assert.equal(entries.length, 1 + allKinds.length);
+  const ofAgent = partsReadWith(outputs, entries);
+  // The commands' imports lead nowhere here.
+  const missing = [...ofAgent]
+    .filter((file) => !ofCommandLine.has(file))
+    .flatMap((file) => outputs[file]?.imports);
+  assert.deepEqual(
+    missing.filter((each) => each?.external && each.path.startsWith(".")),
+    [],
+  );
+  const read = [...new Set([...ofCommandLine, ...ofAgent])].flatMap((file) => outputs[file] ?? []);
+  const files = read.flatMap((part) => Object.keys(part.inputs));
+  assert.deepEqual(partsIn(files, ofRunning), ofRunning);
+  assert.deepEqual(partsIn(files, [...ofServer, ...ofStorage, ...ofTracing, ...ofPeople]), []);
+  const bytes = read.reduce((sum, part) => sum + part.bytes, 0);
+  assert.ok(bytes < (await stat(join(folder, "krane"))).size / 2, `${bytes} bytes`);
+  // The rest of the program is not beside it. A missing part would have another exit code than a missing file.
+  const args = [join(parts, "krane.mjs"), "agent", "--config", join(folder, "missing.toml")];
+  await assert.rejects(promisify(execFile)(process.execPath, args), { code: exitCodes.config });
+});
+
+/** With their static imports. */
+function partsReadWith(outputs: Metafile["outputs"], entries: readonly string[]): ReadonlySet<string> {
+  const read = new Set(entries);
+  for (const file of read)
+    for (const { kind, path } of outputs[file]?.imports ?? [])
+      if (kind === "import-statement" && path in outputs) read.add(path);
+  return read;
+}
 
 test("the program and the dashboard are made of packages that `make dev` installs", async () => {
   const { packages } = JSON.parse(readProjectFile("package-lock.json")) as {

@@ -7,12 +7,14 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { promisify } from "node:util";
+import { bundleAgent } from "../../tools/agent-parts.ts";
 import { nodeEnvironment, nodeFlags } from "../../tools/bundle.ts";
 import { buildKrane, type KraneProcess, startKrane } from "./krane-process.ts";
+import { projectRoot } from "./project-files.ts";
 
 const run = promisify(execFile);
 export const containerUser = 65532;
-/** Node and the bundle, where the image has them. */
+/** Node and the program, where the image has them. */
 export const containerProgram = ["/nodejs/bin/node", "/krane/krane.mjs"] as const;
 const [node, program] = containerProgram;
 
@@ -55,8 +57,9 @@ export async function buildContainerImage(): Promise<ContainerImage> {
   const image = join(folder, "image");
   const krane = await buildKrane();
   for (const name of ["krane", "dev", "proc"]) await mkdir(join(image, name), { recursive: true });
-  await copyFile(krane.program, join(image, program));
-  await chmod(join(image, program), 0o444);
+  await copyFile(krane.program, join(image, "krane/program.mjs"));
+  await copyFile(join(projectRoot, "deploy/image/krane.mjs"), join(image, program));
+  await bundleAgent(join(image, "krane/agent"));
   await krane.remove();
   await copyProgram(process.execPath, node, image);
   return {

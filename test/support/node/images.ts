@@ -85,9 +85,8 @@ async function createRecipes(
 ): Promise<readonly Recipe[]> {
   const krane = await describeKraneImage();
   const base = await resolveStandInBase(krane.base, options, signal);
-  const program = ["bin/krane", "deploy/image/krane", "deploy/image/Dockerfile"].map((each) =>
-    join(projectRoot, each),
-  );
+  const program = [join(projectRoot, "bin/krane"), ...(await filesOf(join(projectRoot, ".cache/agent")))];
+  program.push(...(await filesOf(join(projectRoot, "deploy/image"))));
   const appFiles = [base, ...program, ...(await filesOf(join(images, "app")))];
   const shellAppFiles = [...appFiles, decryptEnv, join(images, "shell-app/Dockerfile")];
   const postgresNative = await findPostgresFolder();
