@@ -128,6 +128,7 @@ const cases: readonly {
   { folder: "sentinel/three-replicas", kind: ciliumNetworkPolicies, parts: unsentPolicyFields },
   { folder: "deployment/everything", kind: ciliumNetworkPolicies, parts: unsentPolicyFields },
   { folder: "policy/deny-all", kind: ciliumNetworkPolicies, parts: unsentPolicyFields },
+  { folder: "route/environment", kind: services, parts: unsentServiceFields },
 ];
 
 for (const { folder, kind, index = 0, parts } of cases) {
