@@ -31,7 +31,7 @@ after(() => krane.type(`krane delete app ${appId} --yes --wait --timeout 180s`))
 
 const isOn = (release: number) => untilOnly(krane, `${appId}-${release}`);
 
-test("no request fails while releases start, fail, are undone and end", {
+test("no request fails while releases start, fail, are undone at once and later, and end", {
   timeout: 600_000,
 }, async (t) => {
   await krane.type(applyLine(app));
@@ -46,6 +46,10 @@ test("no request fails while releases start, fail, are undone and end", {
   t.after(stop);
 
   await krane.type(applyLine({ ...app, image: newImage }));
+  for (const back of [1, 2]) {
+    const printed = await krane.type(`krane rollout undo ${appId} --wait --timeout 180s`);
+    assert.match(printed, new RegExp(`is back on release ${back}, whose pods still run`));
+  }
   await isOn(2);
 
   await assert.rejects(krane.type(applyLine(deaf)), /release 3 .*not ready/i);

@@ -63,7 +63,7 @@ export async function askApp({ cluster }: InstalledKrane): Promise<() => Promise
 }
 
 export interface SeenReleases {
-  /** When the Service stopped leading to a release, by deployment. */
+  /** When the Service stopped leading to a release that it does not lead to again, by deployment. */
   readonly left: ReadonlyMap<string, number>;
   /** When the first pod of a release was told to end, by deployment. */
   readonly ended: ReadonlyMap<string, number>;
@@ -87,6 +87,7 @@ export async function watchReleases({ cluster }: InstalledKrane, signal: AbortSi
     const names = event === "DELETED" ? [] : (endpoints ?? []).map(({ targetRef }) => targetRef?.name ?? "");
     const now = new Set(names.map((pod) => releases.get(pod) ?? pod));
     for (const release of leadsTo) if (!now.has(release)) left.set(release, Date.now());
+    for (const release of now) left.delete(release);
     leadsTo = now;
   });
   return { left, ended };
