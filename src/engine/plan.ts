@@ -20,8 +20,12 @@ export interface LiveProjection {
 }
 
 export type Plan =
-  /** The steps run one after the other. */
-  | { readonly kind: "apply"; readonly steps: readonly PlanStep[] }
+  /** The steps run one after the other. `leftovers`: live objects that the spec no longer has; deleted after the steps. */
+  | {
+      readonly kind: "apply";
+      readonly steps: readonly PlanStep[];
+      readonly leftovers?: readonly OwnedTarget[];
+    }
   /** "order": the deletion was ordered. "unused": a companion that nothing needs any more. */
   | {
       readonly kind: "delete";

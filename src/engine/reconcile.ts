@@ -191,13 +191,25 @@ export class Reconciler<Spec> {
     return kept.kind === "applied" ? rejected : kept;
   }
 
+  private async applyPlan(
+    key: string,
+    { steps, leftovers = [] }: Extract<Plan, { readonly kind: "apply" }>,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const outcome = await this.deps.applier.apply(steps, progress, signal);
+    if (outcome.kind !== "applied" || leftovers.length === 0) return outcome;
+    const removed = await this.remove(key, leftovers, "unused", progress, signal);
+    return removed.kind === "deleted" ? { ...outcome, writes: outcome.writes + removed.writes } : removed;
+  }
+
   private async carryOut(
     key: string,
     entry: DesiredEntry<Spec> | undefined,
     progress: Progress,
     signal: AbortSignal,
   ): Promise<Result> {
-    const { definition, guard, applier } = this.deps;
+    const { definition, guard } = this.deps;
     const isThere = definition.managedByKey(key) !== undefined;
     if (isThere ? guard.isSuspected(key) : guard.isConfirmed(key)) {
       const gone = await this.remove(key, definition.targets(key, entry), "absence", progress, signal);
@@ -210,14 +222,13 @@ export class Reconciler<Spec> {
     if (entry?.want.kind === "invalid")
       return { kind: "failed", failure: classifyProblems(entry.want.problems) };
     const plan = definition.plan(key, entry);
-    if (plan.kind !== "apply") return this.follow(key, plan, progress, signal);
-    return applier.apply(plan.steps, progress, signal);
+    return this.follow(key, plan, progress, signal);
   }
 
   private async follow(key: string, plan: Plan, progress: Progress, signal: AbortSignal): Promise<Result> {
     switch (plan.kind) {
       case "apply":
-        return this.deps.applier.apply(plan.steps, progress, signal);
+        return this.applyPlan(key, plan, progress, signal);
       case "delete":
         return this.remove(key, plan.targets, plan.authority, progress, signal);
       default:

@@ -428,5 +428,5 @@ function isSettled<Spec>(
   if (entry?.want.kind !== "apply" || guard.isSuspected(key)) return false;
   if (record?.outcome !== "unchanged" || record.appliedVersion !== entry.version) return false;
   const plan = definition.plan(key, entry);
-  return plan.kind === "apply" && applier.isDone(plan.steps);
+  return plan.kind === "apply" && !plan.leftovers?.length && applier.isDone(plan.steps);
 }
