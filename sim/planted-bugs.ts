@@ -323,7 +323,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   at("src/kinds/route/desired.ts")(
     "a route leads to its target",
-    'selector: backendLabels(spec, target?.deploymentId ?? ""),',
+    'selector: backendLabels(spec, to?.deploymentId ?? ""),',
     'selector: backendLabels(spec, spec.backends[0]?.deploymentId ?? ""),',
   ),
   kept(

@@ -10,6 +10,7 @@ export const manifestsDir = fileURLToPath(new URL("../deploy/manifests", import.
 const heading = "# Rendered from deploy/chart/krane by `make deploy`: change the chart, not this file.\n";
 const release = ["krane", chartDir, "--namespace", "krane"];
 const optionalRights: ReadonlySet<string> = new Set([
+  "rights-gateway.yaml",
   "rights-logs.yaml",
   "rights-registry.yaml",
   "rights-scheduler.yaml",
@@ -54,6 +55,8 @@ export async function renderManifests(
     "agent.registry.url=registry.example",
     "agent.registry.username=krane",
     "agent.logs.enabled=true",
+    "agent.gateway.namespace=gateway",
+    "agent.gateway.name=public",
     "agent.config.scheduler.token_file=/run/secrets/krane/scheduler-token",
   ];
   const rights = (await renderChart(helm, ["--set", optional.join()], signal)).split(/^---\n/m);

@@ -130,13 +130,15 @@ export function callingParts({
   registry,
   vault,
   scheduler,
+  gateway,
   logs,
-}: Pick<Config, "registry" | "vault" | "scheduler" | "logs">): readonly CallingPart[] {
+}: Pick<Config, "registry" | "vault" | "scheduler" | "gateway" | "logs">): readonly CallingPart[] {
   return [
     "agent",
     ...(registry ? (["registry"] as const) : []),
     ...(vault ? (["secrets"] as const) : []),
     ...(scheduler ? (["scheduler"] as const) : []),
+    ...(gateway ? (["gateway"] as const) : []),
     ...(logs.enabled ? (["logs"] as const) : []),
   ];
 }

@@ -1,5 +1,5 @@
 // The options that all controllers of an agent share, the registry of running controllers, and the agent's own loops.
-import type { Config } from "../config/config.ts";
+import type { Config, GatewayConfig } from "../config/config.ts";
 import type { KindControllerOptions } from "../kinds/kind.ts";
 import type { ControllerOf, KindName } from "../kinds/kinds.ts";
 import type { RegistryCredentials } from "../model/image-reference.ts";
@@ -37,6 +37,7 @@ export function controllerOptions(
       registries: isolation.registries,
       ...(ownNamespace !== undefined && { ownNamespace }),
       stateNamespace,
+      ...(config.gateway !== undefined && { gatewayNamespaces: gatewayNamespacesOf(config.gateway) }),
     },
     region: region.label,
     reporting: { instance: config.instanceId },
@@ -44,8 +45,14 @@ export function controllerOptions(
     runtimeClass: isolation.runtimeClass,
     secrets: { audience, ...(endpoint !== undefined && { endpoint }) },
     ...(registry !== undefined && { registry }),
+    ...(config.gateway !== undefined && { gateway: config.gateway }),
     ...scraper(config, ownNamespace, log),
   };
+}
+
+/** Tenants' pods there would be taken for proxies. */
+function gatewayNamespacesOf({ namespace, proxies }: GatewayConfig): readonly string[] {
+  return proxies === "cilium" ? [namespace] : [namespace, proxies.namespace];
 }
 
 /** Network policies admit krane to instances only when scraping is on. */

@@ -16,6 +16,7 @@ import { addDoctorCommand } from "./doctor-command.ts";
 import { renderErrors } from "./error-text.ts";
 import { addExecOptions, runExec } from "./exec/exec-command.ts";
 import { exitCodeOf, exitCodes } from "./exit-codes.ts";
+import { addHostnameCommands } from "./hostnames/hostname-commands.ts";
 import { addAdoptCommand, addDeletionCommands, addInsightCommands } from "./insight/insight-commands.ts";
 import type { Io } from "./io.ts";
 import { addLogsCommand } from "./logs/log-command.ts";
@@ -117,6 +118,7 @@ export function createProgram(env: ProcessEnv, io: Io, exitWith: (code: number) 
   addDeletionCommands(program, deps, exitWith);
   addAdoptCommand(program, deps, exitWith);
   addSecretCommands(program, deps, exitWith);
+  addHostnameCommands(program, deps, exitWith);
   addRenderCommand(program, deps, exitWith);
   addSchemaCommands(program, deps);
   addDoctorCommand(program, deps, exitWith);

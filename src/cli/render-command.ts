@@ -132,7 +132,7 @@ async function settingsOf(
   signal: AbortSignal,
 ): Promise<RenderSettings> {
   if (config === undefined) return { region, runtimeClass: "gvisor", secrets: { audience: defaultAudience } };
-  const { secrets, registry, scheduler, isolation } = config;
+  const { secrets, registry, scheduler, isolation, gateway } = config;
   const { audience, endpoint } = secrets;
   if (scheduler?.scrape && kraneNamespace === undefined)
     io.stderr.write(
@@ -147,6 +147,7 @@ async function settingsOf(
     runtimeClass: isolation.runtimeClass,
     secrets: { audience, ...(endpoint !== undefined && { endpoint }) },
     ...(registry && { registry: { host: registry.url, username: registry.username, password } }),
+    ...(gateway !== undefined && { gateway }),
     ...(scheduler?.scrape && kraneNamespace !== undefined && { scraperNamespace: kraneNamespace }),
   };
 }

@@ -3,6 +3,7 @@
 
 import type {
   Config,
+  GatewayConfig,
   ObservabilityConfig,
   RegionKey,
   VaultConfig,
@@ -75,7 +76,21 @@ export function buildConfig(resolution: Resolution): Config {
       runtimeClass: need(s.isolationRuntimeClass),
       registries: need(s.isolationRegistries),
     },
+    ...optional("gateway", buildGateway(resolution)),
     observability: buildObservability(need),
+  };
+}
+
+function buildGateway(resolution: Resolution): GatewayConfig | undefined {
+  const s = settings;
+  const [namespace, name] = [resolution.value(s.gatewayNamespace), resolution.value(s.gatewayName)];
+  if (namespace === undefined || name === undefined) return undefined;
+  const isCilium = resolution.value(s.gatewayProxies) === "cilium";
+  return {
+    namespace,
+    name,
+    ...optional("listener", resolution.value(s.gatewayListener)),
+    proxies: isCilium ? "cilium" : { namespace: resolution.value(s.gatewayProxyNamespace) ?? namespace },
   };
 }
 

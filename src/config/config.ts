@@ -35,6 +35,8 @@ export interface Config {
   /** What others may add to krane's objects. */
   readonly drift: { readonly managers: readonly string[]; readonly fields: readonly string[] };
   readonly isolation: IsolationConfig;
+  /** Absent: nothing is reached by a hostname. */
+  readonly gateway?: GatewayConfig;
   readonly observability: ObservabilityConfig;
 }
 
@@ -135,6 +137,15 @@ export interface IsolationConfig {
   readonly runtimeClass: "gvisor" | "";
   /** Registry hosts that images may come from; empty allows every registry. */
   readonly registries: readonly string[];
+}
+
+export interface GatewayConfig {
+  readonly namespace: string;
+  readonly name: string;
+  /** Absent: all listeners. */
+  readonly listener?: string;
+  /** Where its requests come from. */
+  readonly proxies: { readonly namespace: string } | "cilium";
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error";

@@ -14,6 +14,7 @@ export interface Verdict {
 
 export function checkRules(resolution: Resolution): Verdict {
   const { registryUrl, registryUsername, registryPassword, tlsCertFile, tlsKeyFile } = settings;
+  const { gatewayNamespace, gatewayName } = settings;
   return {
     problems: [
       ...checkRequired(resolution),
@@ -21,6 +22,7 @@ export function checkRules(resolution: Resolution): Verdict {
       ...checkPlainHttp(resolution, settings.controlUrl, settings.controlAllowInsecure),
       ...checkAllOrNothing(resolution, "registry", [registryUrl, registryUsername, registryPassword]),
       ...checkAllOrNothing(resolution, "tls", [tlsCertFile, tlsKeyFile]),
+      ...checkAllOrNothing(resolution, "gateway", [gatewayNamespace, gatewayName]),
     ],
     warnings: [
       ...checkCaFile(resolution, settings.controlUrl, settings.controlCaFile),

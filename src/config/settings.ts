@@ -13,7 +13,11 @@ const hourMs = 3_600_000;
 const word = "[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?";
 const dottedWords = new RegExp(`^${word}(?:\\.${word})*$`);
 const oneWord = new RegExp(`^${word}$`);
-const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const namespaceText = patternText(
+  "name",
+  /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/,
+  'at most 63 lower-case letters, digits and "-" between them',
+);
 const visible = patternText("text", /^[!-~]+$/, "visible ASCII characters without spaces");
 
 /** Exported for code that shows what an agent without a configuration would do. */
@@ -81,7 +85,7 @@ export const settings = {
   ),
   kubernetesNamespace: setting(
     "kubernetes.namespace",
-    patternText("name", namespaceName, 'at most 63 lower-case letters, digits and "-" between them'),
+    namespaceText,
     "Namespace where krane keeps its own objects, which tenants must not be able to write to. Default: the namespace of krane's pod, else `krane`.",
   ),
 
@@ -261,6 +265,33 @@ export const settings = {
     listOf(registryHost()),
     [],
     "Registries that images may come from; empty allows all.",
+  ),
+
+  gatewayNamespace: setting(
+    "gateway.namespace",
+    namespaceText,
+    "Namespace of the Gateway that apps with `expose: gateway` are reached through. Without `[gateway]`, none is reached by a hostname.",
+  ),
+  gatewayName: setting(
+    "gateway.name",
+    patternText("name", /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/, "the name of a Gateway"),
+    "Name of that Gateway. Its listeners must admit HTTPRoutes of the namespaces of tenants.",
+  ),
+  gatewayListener: setting(
+    "gateway.listener",
+    patternText("name", /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/, "the name of a listener"),
+    "The only listener of the Gateway to use; all if not set.",
+  ),
+  gatewayProxies: settingWithDefault(
+    "gateway.proxies",
+    oneOf(["pods", "cilium"]),
+    "pods",
+    "Where the Gateway's requests come from, which network policies admit: all `pods` of `gateway.proxy_namespace`, or the proxy that is part of `cilium`.",
+  ),
+  gatewayProxyNamespace: setting(
+    "gateway.proxy_namespace",
+    namespaceText,
+    "Namespace of the Gateway's proxies, and of nothing that tenants control. Default: `gateway.namespace`.",
   ),
 
   logLevel: settingWithDefault(

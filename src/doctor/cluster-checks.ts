@@ -2,13 +2,20 @@
 // agent may not read RuntimeClasses and namespaces, and should not.
 import { callingParts } from "../agent/cluster-calls.ts";
 import type { Clock } from "../concurrency/clock.ts";
-import type { Config } from "../config/config.ts";
+import type { Config, GatewayConfig } from "../config/config.ts";
 import { runtimeClassName } from "../kinds/deployment/pod-template.ts";
 import { allKinds } from "../kinds/kinds.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { isForbidden, KubeApiError, refusedError } from "../kube/errors.ts";
-import { ciliumNetworkPolicies, namespaces, runtimeClasses, tokenReviews } from "../kube/resources.ts";
+import {
+  ciliumNetworkPolicies,
+  httpRoutes,
+  namespaces,
+  runtimeClasses,
+  tokenReviews,
+} from "../kube/resources.ts";
 import type { KubeTransport } from "../kube/transport.ts";
+import type { ResourceKind } from "../kube/types.ts";
 import { checkAccess } from "./access-check.ts";
 import { checkAdmission } from "./admission-check.ts";
 import { type Check, describeError } from "./checks.ts";
@@ -50,6 +57,8 @@ export function clusterChecks(
     named(`namespace ${namespace}`, (name, signal) =>
       checkNamespace(name, { kind, namespace }, cluster, signal),
     );
+  const gatewayCheck = (gateway: GatewayConfig) =>
+    named("gateway", (name, signal) => checkGateway(name, cluster, gateway, signal));
   const { api, stateNamespace } = cluster;
   const calls = { parts: callingParts(config), stateNamespace };
   return [
@@ -57,6 +66,7 @@ export function clusterChecks(
     named("rights", (name, signal) => checkAccess(name, api, calls, signal)),
     named("admission policy", (name, signal) => checkAdmission(name, cluster.transport, signal)),
     named("network policies", (name, signal) => checkPolicies(name, cluster, config, signal)),
+    ...(config.gateway === undefined ? [] : [gatewayCheck(config.gateway)]),
     config.isolation.runtimeClass === ""
       ? named("sandbox", async (name) => [withoutSandbox(name)])
       : named(`RuntimeClass ${runtimeClassName}`, (name, signal) => checkRuntimeClass(name, cluster, signal)),
@@ -133,18 +143,10 @@ async function checkPolicies(
   { isolation }: Config,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
-  const { group, version, plural, kind } = ciliumNetworkPolicies;
-  const path = `/apis/${group}/${version}`;
-  const response = await transport.send({ method: "GET", path }, signal);
-  const look = `check with: kubectl api-resources --api-group=${group}`;
-  if (response.status === 403) return [skipped(name, `krane has no permission to read ${group}`, look)];
-  if (response.status !== 200 && response.status !== 404) throw refusedError(`GET ${path}`, response);
-  const { resources } = (response.status === 404 ? { resources: [] } : (response.body ?? {})) as {
-    readonly resources?: readonly { readonly name: string }[];
-  };
-  if (!Array.isArray(resources))
-    throw new KubeApiError("malformed", `GET ${path}: the response is not a list of resources`);
-  if (resources.some((resource) => resource.name === plural))
+  const { kind } = ciliumNetworkPolicies;
+  const support = await supportOf(ciliumNetworkPolicies, transport, signal);
+  if (support === "unknown") return [unknownGroup(name, ciliumNetworkPolicies)];
+  if (support === "yes")
     return [
       ok(name, `the cluster supports ${kind}`),
       skipped(
@@ -169,6 +171,55 @@ async function checkPolicies(
       'install Cilium, or run deployments that nothing isolates on the network: isolation.network_policy = "best-effort"',
     ),
   ];
+}
+
+async function checkGateway(
+  name: string,
+  { transport }: ClusterParts,
+  gateway: GatewayConfig,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const support = await supportOf(httpRoutes, transport, signal);
+  if (support === "unknown") return [unknownGroup(name, httpRoutes)];
+  const { group, version, kind } = httpRoutes;
+  if (support === "no")
+    return [
+      problem(
+        name,
+        `the cluster does not support ${kind} (${group}/${version}): no app is reached at its hostnames`,
+        "install the Gateway API and an implementation; krane then continues without a restart",
+      ),
+    ];
+  return [
+    ok(name, `the cluster supports ${kind}`),
+    skipped(
+      "gateway listeners",
+      "cannot be checked from here",
+      `check that they admit routes of the namespaces of tenants: kubectl -n ${gateway.namespace} get gateway ${gateway.name} -o yaml`,
+    ),
+  ];
+}
+
+async function supportOf(
+  { group, version, plural }: ResourceKind,
+  transport: ClusterParts["transport"],
+  signal: AbortSignal,
+): Promise<"yes" | "no" | "unknown"> {
+  const path = `/apis/${group}/${version}`;
+  const response = await transport.send({ method: "GET", path }, signal);
+  if (response.status === 403) return "unknown";
+  if (response.status !== 200 && response.status !== 404) throw refusedError(`GET ${path}`, response);
+  const { resources } = (response.status === 404 ? { resources: [] } : (response.body ?? {})) as {
+    readonly resources?: readonly { readonly name: string }[];
+  };
+  if (!Array.isArray(resources))
+    throw new KubeApiError("malformed", `GET ${path}: the response is not a list of resources`);
+  return resources.some((resource) => resource.name === plural) ? "yes" : "no";
+}
+
+function unknownGroup(name: string, { group }: ResourceKind): Finding {
+  const look = `check with: kubectl api-resources --api-group=${group}`;
+  return skipped(name, `krane has no permission to read ${group}`, look);
 }
 
 function withoutSandbox(name: string): Finding {

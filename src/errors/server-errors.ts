@@ -114,11 +114,21 @@ export const serverErrors = {
         means: "The object is not at the version that the change expects.",
         remedy: "Read the object again, and repeat the change with its version (`--if-version`).",
       },
+      hostname_not_granted: {
+        rpc: "failed_precondition",
+        means: "The hostname of a route is not granted to its workspace.",
+        remedy: "Choose another hostname, or grant it: `krane hostnames grant`.",
+      },
+      hostname_taken: {
+        rpc: "already_exists",
+        means: "Another route has the hostname, or another workspace the grant.",
+        remedy: "Choose another hostname, or take it from the route or workspace that the message names.",
+      },
       in_use: {
         rpc: "failed_precondition",
         means:
-          "The environment cannot be deleted, or given to another owner, while its objects or secrets are in use.",
-        remedy: "Delete the object, or unset the secret, that the message names.",
+          "The environment cannot be deleted, or given to another owner, while its objects or secrets are in use; nor can the grant of a hostname be taken back.",
+        remedy: "Delete the object, unset the secret, or remove the hostname, that the message names.",
       },
       unavailable: {
         rpc: "unavailable",

@@ -8,14 +8,14 @@ import { defaultPort } from "./deployment/spec.ts";
 
 /** Undefined for an app without one. `deploymentId`: where it leads; `running`: what traffic may move to. */
 export function appRoute(
-  { expose, template }: AppSpec,
+  { expose, hostnames, template }: AppSpec,
   deploymentId: string,
   running: readonly ApplyDeployment[],
 ): ApplyRoute | undefined {
   if (expose === Expose.UNSPECIFIED || template === undefined) return undefined;
   const { k8sNamespace, k8sName, workspaceId, projectId, environmentId } = template;
   return create(ApplyRouteSchema, {
-    ...{ k8sNamespace, k8sName, workspaceId, projectId, environmentId, expose, deploymentId },
+    ...{ k8sNamespace, k8sName, workspaceId, projectId, environmentId, expose, deploymentId, hostnames },
     routeId: routeIdOf(template),
     backends: running.map((each) => ({ deploymentId: each.deploymentId, port: each.port || defaultPort })),
   });

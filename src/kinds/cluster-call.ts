@@ -4,8 +4,8 @@ import type { ResourceKind } from "../kube/types.ts";
 /** RBAC verbs. A server-side apply needs `patch`, and also `create` if the object is new. */
 export type ClusterVerb = "get" | "list" | "watch" | "create" | "patch" | "delete";
 
-/** Which agents make the call: all, or those with `[registry]`, `[vault]`, `[scheduler]` or `logs.enabled`. */
-export type CallingPart = "agent" | "registry" | "secrets" | "scheduler" | "logs";
+/** Which agents make the call: all, or those with `[registry]`, `[vault]`, `[scheduler]`, `[gateway]` or `logs.enabled`. */
+export type CallingPart = "agent" | "registry" | "secrets" | "scheduler" | "gateway" | "logs";
 
 export interface ClusterCall {
   readonly part: CallingPart;

@@ -10,6 +10,17 @@ export interface KindSettings {
   /** For pods with encrypted variables: the audience of their token, and where they reach krane. */
   readonly secrets: { readonly audience: string; readonly endpoint?: string };
   readonly registry?: RegistryCredentials;
+  /** The Gateway that routes are exposed on; absent if there is none. */
+  readonly gateway?: GatewaySettings;
   /** The namespace that krane runs in, if it fetches documents from deployments; its pods are admitted. */
   readonly scraperNamespace?: string;
+}
+
+export interface GatewaySettings {
+  readonly namespace: string;
+  readonly name: string;
+  /** One of its listeners; absent for all. */
+  readonly listener?: string;
+  /** Where its requests come from: from the pods of a namespace, or from the proxy that is part of Cilium. */
+  readonly proxies: { readonly namespace: string } | "cilium";
 }

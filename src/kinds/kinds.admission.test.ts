@@ -40,6 +40,11 @@ const sentinels = [gate, spare, testGate, otherGate].map((spec) =>
 const workloads = [web, api, testWeb, otherWeb].map((spec) =>
   podOf(spec.deploymentId, spec.namespace, desiredPodTemplate(spec, { secrets: { audience: "krane" } })),
 );
+const imitated = {
+  "io.kubernetes.pod.namespace": "proxies",
+  "kubernetes.io/metadata.name": "proxies",
+  "gateway.networking.k8s.io/gateway-name": "public",
+};
 const others: readonly Pod[] = [
   { name: "a tenant's pod with a sentinel's labels", namespace: "acme", labels: sentinels[0]?.labels ?? {} },
   {
@@ -49,6 +54,8 @@ const others: readonly Pod[] = [
   },
   { name: "a sentinel without labels", namespace: "sentinel", labels: {} },
   { name: "a pod of the system", namespace: "kube-system", labels: { "k8s-app": "kube-dns" } },
+  { name: "a proxy", namespace: "proxies", labels: {} },
+  { name: "a tenant's pod that looks like a proxy", namespace: "acme", labels: imitated },
 ];
 const pods = [...sentinels, ...workloads, ...others];
 
@@ -166,6 +173,25 @@ test("a route for the cluster admits every pod, to its backend and on its port",
     new Set(lines),
     new Set([...sentinelsOf([3000, 8080]), ...others.map(({ name }) => `${name} 8080/TCP`)]),
   );
+});
+
+const gateway = { namespace: "gateway", name: "public", proxies: { namespace: "proxies" } };
+const atGateway = () =>
+  routeSpec({
+    ...{ k8sNamespace: "acme", ...acmeLive, deploymentId: "d_1", backends: [toWeb] },
+    ...{ expose: Expose.GATEWAY, hostnames: ["shop.example.com"] },
+  });
+
+test("a route for the Gateway admits its proxies, to its backend and on its port, and nobody who looks like them", () => {
+  const policies = withRoute(desiredPolicy(atGateway(), gateway));
+  assert.deepEqual(admitted(policies, podNamed("d_1")), [...sentinelsOf([3000, 8080]), "a proxy 8080/TCP"]);
+});
+
+test("a route for the Gateway admits nobody where none is configured", () => {
+  const before = [...gossipPolicies, ...ingressPolicies];
+  const policies = withRoute(desiredPolicy(atGateway()));
+  for (const { name } of [...sentinels, ...workloads])
+    assert.deepEqual(admitted(policies, podNamed(name)), admitted(before, podNamed(name)), name);
 });
 
 test("a route opens nothing that is not its backend, and one for nobody, without backends or to another environment nothing", () => {

@@ -54,6 +54,12 @@ export const ciliumNetworkPolicies = namespacedKind<CustomObject>(
   "ciliumnetworkpolicies",
 );
 
+export const httpRoutes = namespacedKind<CustomObject>(
+  "gateway.networking.k8s.io/v1",
+  "HTTPRoute",
+  "httproutes",
+);
+
 export const tokenReviews = clusterKind<TokenReview>(
   "authentication.k8s.io/v1",
   "TokenReview",

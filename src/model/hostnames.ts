@@ -6,7 +6,7 @@
 import { quote, type Refuse } from "./field-problem.ts";
 
 /** An HTTPRoute cannot have more. */
-export const hostnamesMax = 16;
+const hostnamesMax = 16;
 
 const lengthMax = 253;
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;

@@ -28,6 +28,8 @@ export const gossipSuffix = "-gossip-lan";
 export const ingressPolicyPrefix = "allow-sentinel-ingress-";
 /** The prefix of the policies that krane makes for routes; the name of the route follows. */
 export const routePolicyPrefix = "allow-route-ingress-";
+/** The suffix of the Service of the release that the requests of a route move to, after the name of the route. */
+export const nextServiceSuffix = "-next";
 const ingressPolicyName = new RegExp(`^${ingressPolicyPrefix}[0-9a-f]{16}$`);
 
 /**
@@ -45,6 +47,8 @@ export interface OwnNamespaces {
   readonly ownNamespace?: string;
   /** The one that it keeps its own objects in, if it keeps any. */
   readonly stateNamespace?: string;
+  /** Those of the Gateway and its proxies, whose pods the policies of routes admit. */
+  readonly gatewayNamespaces?: readonly string[];
 }
 
 /** Why krane manages nothing in this namespace; undefined if it may. */
@@ -57,9 +61,10 @@ export function refusedNamespace(namespace: string, own: OwnNamespaces): string 
 
 /**
  * Why tenants' code may not run in this namespace; undefined if it may. Ingress policies treat every pod in the namespace
- * of the sentinels as a sentinel.
+ * of the sentinels as a sentinel, and every pod beside the Gateway as its proxy.
  */
 export function refusedWorkloadNamespace(namespace: string, own: OwnNamespaces): string | undefined {
   if (namespace === sentinelNamespace) return "is the namespace of the sentinels";
+  if (own.gatewayNamespaces?.includes(namespace)) return "is a namespace of the Gateway";
   return refusedNamespace(namespace, own);
 }

@@ -23,6 +23,7 @@ import { encodeSpec } from "./kind-messages.ts";
 import { knownAfter } from "./known-state.ts";
 import { heardSince } from "./last-heard.ts";
 import { activeIds, appFacts, appsBehind, assertNoAppUses, changeApp, insertApp } from "./memory-apps.ts";
+import { MemoryHostnames } from "./memory-hostnames.ts";
 import {
   allowAdoptions,
   emptyRegion,
@@ -78,6 +79,7 @@ export class MemoryStore extends DesiredChanges implements Store {
   readonly sessions: SessionStore = new MemorySessions();
   readonly sets = memorySets((name) => this.region(name));
   private readonly regionsByName = new Map<string, Region>();
+  readonly hostnames = new MemoryHostnames(this.regionsByName);
   private current: StoreIncarnation | undefined;
 
   /** Without an incarnation, it behaves as a control plane that names none. */
@@ -474,12 +476,15 @@ export class MemoryStore extends DesiredChanges implements Store {
     }
   }
 
-  private checkRow<K extends KindName>(region: string, kind: K, { id, spec }: Omit<Row<K>, "version">): void {
+  private checkRow<K extends KindName>(region: string, kind: K, row: Omit<Row<K>, "version">): void {
+    const { id, spec, desired } = row;
     const table = this.table(region, kind);
+    const before = table.get(id);
     checkIdentity(kind, id, spec, {
       nameHolder: table.idOfName(kindOf(kind).uniqueNameOf(spec)),
-      nameBefore: nameOfRow(kind, table.get(id)),
+      nameBefore: before && kindOf(kind).uniqueNameOf(before.spec),
     });
+    if ("hostnames" in spec && desired !== "stopped") this.hostnames.check(this.region(region), spec);
   }
 
   private region(name: string): Region {
@@ -491,8 +496,4 @@ export class MemoryStore extends DesiredChanges implements Store {
   private table<K extends KindName>(region: string, kind: K): RowTable<K> {
     return this.region(region).tables[kind];
   }
-}
-
-function nameOfRow<K extends KindName>(kind: K, row: Row<K> | undefined): string | undefined {
-  return row && kindOf(kind).uniqueNameOf(row.spec);
 }

@@ -17,6 +17,7 @@ import type { App } from "../gen/krane/admin/v1/app_pb.ts";
 import type { ApplyMessage, KindName, ReportOf, StateMessage } from "../kinds/kinds.ts";
 import type { BucketContent } from "./buckets.ts";
 import type { StoreIncarnation } from "./client-position.ts";
+import type { HostnameStore } from "./hostnames.ts";
 import { applyState, bareState, deleteState, type StateContent } from "./kind-messages.ts";
 import type { ServerChannel } from "./logs/server-channel.ts";
 import type { ReceivedReport, ReportRank } from "./report-rank.ts";
@@ -435,15 +436,15 @@ export interface Store {
   marks(): Promise<readonly RegionMark[]>;
   readonly sessions: SessionStore;
   readonly sets: SetStore;
+  readonly hostnames: HostnameStore;
   /** To the other servers on the same storage; absent if there cannot be any. */
   readonly channel?: ServerChannel | undefined;
   /** One per region, whether its agent ever connected or not; only the given region if one is named. */
   agents(region?: string): Promise<readonly AgentRecord[]>;
 
   /**
-   * Decided on the current environment; undefined leaves it alone. A change without effect takes no version. Rejects
-   * with `in_use` if the owner would change while the environment has a secret or a desired object uses it. `decide`
-   * may be called more than once.
+   * Decided on the current environment, maybe more than once; undefined leaves it alone. Without effect it takes no version.
+   * Rejects with `in_use` if the owner would change while the environment has a secret or a desired object uses it.
    */
   changeEnvironment(
     region: string,
@@ -458,9 +459,8 @@ export interface Store {
   environments(region: string, afterId: string, limit: number): Promise<readonly StoredEnvironment[]>;
 
   /**
-   * Decided on the current app and its deployments. Its desired deployments become those of its releases that have not
-   * ended, and its route leads to the current one, in the same transaction. A change without effect takes no version. Rejects with `name_taken` if another app
-   * has the name, or another deployment that of a release.
+   * Decided on the current app. Its desired deployments become those of its releases that have not ended, and its route leads to
+   * the current one, in the same transaction. Without effect it takes no version. Rejects if a name or a hostname is not free.
    */
   changeApp(
     region: string,

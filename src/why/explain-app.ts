@@ -1,6 +1,12 @@
 // Explains how an app is, by the release that decides it: the one that starts, else the newest one if it failed, else
 // the current one. Pure.
-import { type AgentView, type AppView, ObjectKind, type ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
+import {
+  type AgentView,
+  type AppView,
+  ObjectKind,
+  type ObjectView,
+  ObjectView_Phase as Phase,
+} from "../gen/krane/admin/v1/admin_pb.ts";
 import { isReleaseOf } from "../kinds/deployment/release-names.ts";
 import { releasesOf, trafficOf } from "./app-releases.ts";
 import { explain } from "./explain.ts";
@@ -57,10 +63,13 @@ function withTraffic(answer: Explanation, view: AppView, agent: AgentView, nowMs
   const { route } = view;
   const { current } = releasesOf(view);
   if (route === undefined || current === undefined || answer.cause !== "all-well") return answer;
-  if (trafficOf(view) === "moved")
-    return { ...answer, summary: `${answer.summary} Traffic is at release ${current.number}.` };
   const asked = { kind: ObjectKind.ROUTE, name: route.ref?.id ?? "" };
   const moved = explain({ asked, object: route, agent }, nowMs);
+  if (trafficOf(view) === "moved") {
+    const summary = `${answer.summary} Traffic is at release ${current.number}.`;
+    const isServed = (view.app?.spec?.hostnames ?? []).length === 0 || route.phase === Phase.READY;
+    return isServed ? { ...answer, summary } : { ...moved, summary: `${summary} ${moved.summary}` };
+  }
   const isThere =
     route.route?.exists === true && route.route.deploymentId === current.release.template?.deploymentId;
   const state = isThere

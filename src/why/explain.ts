@@ -75,6 +75,7 @@ const rules: readonly ((facts: Facts) => Verdict | undefined)[] = [
   judgeAgent,
   judgeTrouble,
   judgeArrival,
+  judgeGateway,
   judgePods,
   judgeNumbers,
 ];
@@ -169,6 +170,13 @@ function judgeArrival(facts: Facts): Verdict | undefined {
       ? unlistedReason(facts)
       : `version ${earlierTrouble.desiredVersion}: ${earlierTrouble.reason}`;
   return before === "" ? { cause: "not-settled" } : { cause: "not-settled", reason: before };
+}
+
+function judgeGateway({ object }: Facts): Verdict | undefined {
+  const { exists = false, gatewayProblem = "" } = object.route ?? {};
+  return exists && gatewayProblem !== "" && object.desired === Desired.RUNNING
+    ? { cause: "not-at-gateway", reason: gatewayProblem }
+    : undefined;
 }
 
 // The most objects that an agent lists.
@@ -290,6 +298,7 @@ const attempts: readonly Pattern[] = [
 /** For pods that cannot run. */
 const pods: readonly Pattern[] = [
   [/is being deleted and waits for finalizer/, "deletion-in-progress"],
+  [/^no Gateway is configured|^the cluster has no HTTPRoute|^the HTTPRoutes of the cluster/, "not-at-gateway"],
   [/FailedCreate\b.*exceeded quota/, "quota"],
   [/FailedCreate\b/, "pods-refused"],
   [/ImagePullBackOff|ErrImagePull|InvalidImageName|ErrImageNeverPull|ImageInspectError/, "image-pull"],
@@ -349,6 +358,7 @@ const summaries: Readonly<
   "weak-pods": "One of its pods is less isolated than its template, and krane replaces it.",
   contested: "Another client keeps undoing what krane applies.",
   "missing-crd": "A CustomResourceDefinition that it needs is not installed in the cluster.",
+  "not-at-gateway": "The Gateway does not send the requests for its hostnames to it.",
   quota: "A resource quota of its namespace is exhausted.",
   "namespace-terminating": ({ object }) =>
     `Namespace ${object.namespace} is being deleted, so nothing can be created in it.`,

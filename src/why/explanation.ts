@@ -37,6 +37,8 @@ export const causes = [
   "contested",
   /** A CustomResourceDefinition that it needs is not installed. */
   "missing-crd",
+  /** The Gateway does not send requests for its hostnames to it. */
+  "not-at-gateway",
   /** A resource quota of its namespace is exhausted. */
   "quota",
   /** Its namespace is being deleted. */

@@ -61,6 +61,8 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
     "Stop that client, or make the change in the control plane instead. If it is unknown, the API server's audit log names it.",
   "missing-crd":
     'Install Cilium, or at least its CustomResourceDefinitions; krane then continues without a restart. To run deployments without network policies, set isolation.network_policy = "best-effort".',
+  "not-at-gateway": ({ namespace = "", objectName = "" }) =>
+    `Everything else of it is in place. If no Gateway is configured, set [gateway] in the agent's configuration; if the kind is missing, install the Gateway API. Otherwise ask the Gateway: kubectl -n ${namespace} describe httproute ${objectName}`,
   quota: ({ namespace = "" }) =>
     `Raise the quota, free some of it, or request less. See: kubectl -n ${namespace} describe resourcequota`,
   "namespace-terminating": ({ namespace = "" }) =>

@@ -29,6 +29,7 @@ const files = [
   "rights-admission.yaml",
   "rights-agent.yaml",
   "rights-secrets.yaml",
+  "optional/rights-gateway.yaml",
   "optional/rights-logs.yaml",
   "optional/rights-registry.yaml",
   "optional/rights-scheduler.yaml",
@@ -36,7 +37,7 @@ const files = [
   "vault.yaml",
   "cilium.yaml",
 ];
-const everyPart = ["agent", "registry", "secrets", "scheduler", "logs"] as const;
+const everyPart = ["agent", "registry", "secrets", "scheduler", "gateway", "logs"] as const;
 const clusterwide = "CiliumClusterwideNetworkPolicy";
 
 const definition = await loadClusterwideDefinition();
@@ -53,7 +54,7 @@ function asList(items: readonly KubeObject[]): string {
 before(() => cluster.empty());
 after(async () => {
   await cluster.empty();
-  const roles = ["krane", "krane-logs", "krane-registry", "krane-secrets"];
+  const roles = ["krane", "krane-gateway", "krane-logs", "krane-registry", "krane-secrets"];
   for (const kind of ["clusterroles", "clusterrolebindings"])
     await cluster.kubectl(["delete", kind, ...roles, "--ignore-not-found"]);
   const admission = asList(manifestsOf("rights-admission.yaml"));

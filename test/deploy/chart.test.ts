@@ -126,6 +126,10 @@ describe("deploy/chart/krane", { skip }, () => {
       "krane",
       "krane-logs",
     ]);
+    assert.deepEqual(
+      await roles(...alone, ...set("agent.gateway.namespace=gateway,agent.gateway.name=public")),
+      ["krane", "krane-gateway"],
+    );
     assert.deepEqual(await roles(...set("agent.enabled=false")), []);
   });
 

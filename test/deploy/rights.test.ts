@@ -32,6 +32,7 @@ const partOf: Readonly<Record<string, CallingPart>> = {
   "optional/rights-registry.yaml": "registry",
   "rights-secrets.yaml": "secrets",
   "optional/rights-scheduler.yaml": "scheduler",
+  "optional/rights-gateway.yaml": "gateway",
   "optional/rights-logs.yaml": "logs",
 };
 
@@ -111,5 +112,6 @@ test("an agent calls for what its configuration has", () => {
     "secrets",
   ]);
   assert.deepEqual(callingParts({ logs: off, scheduler: nothing }), ["agent", "scheduler"]);
+  assert.deepEqual(callingParts({ logs: off, gateway: nothing }), ["agent", "gateway"]);
   assert.deepEqual(callingParts({ logs: { enabled: true } }), ["agent", "logs"]);
 });

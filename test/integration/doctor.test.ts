@@ -22,7 +22,9 @@ import { vaultServiceRoutes } from "../../src/services/vault-service.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { generateMasterKey } from "../../src/vault/master-keys.ts";
 import { createMemoryStorage } from "../../src/vault/storage/memory-storage.ts";
+import { eventually } from "../support/eventually.ts";
 import { FakeIo } from "../support/fake-io.ts";
+import { httpRouteDefinition } from "../support/http-route-definition.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { kubeconfigFor, serveCluster } from "../support/served-cluster.ts";
 import { otherSealKey, testSealKey } from "../support/test-seal.ts";
@@ -167,6 +169,19 @@ test("a cluster that lacks what krane needs is told what is missing", async (t) 
   assert.deepEqual(rest, []);
   assert.equal(sandbox?.state, "warning");
   assert.match(sandbox.finding, /^trusted code only: /);
+});
+
+test("a Gateway is only checked if one is configured, and misses its kind", async (t) => {
+  const { cluster, filesOf } = await createWorld(t);
+  const more = `[gateway]\nnamespace = "gateway"\nname = "public"`;
+  const missing = (await findingsOf(filesOf({ more }))).find(({ name }) => name === "gateway");
+  assert.equal(missing?.state, "problem");
+  assert.match(missing.finding, /does not support HTTPRoute/);
+  await cluster.api.create(customResourceDefinitions, httpRouteDefinition, {}, never);
+  await eventually("the kind is served", async () => {
+    const found = (await findingsOf(filesOf({ more }))).find(({ name }) => name === "gateway");
+    assert.equal(found?.state, "ok", found?.finding);
+  });
 });
 
 test("an admission policy that is missing or refuses nothing is a warning, and one that cannot be seen is not", async (t) => {

@@ -169,7 +169,12 @@ export class SimulatedRegion {
   ): SimulatedAgent<C> {
     const { clock, random, metrics, log } = this;
     const transport = createInProcessTransport(this.server, { userAgent: "krane" });
-    const listed = createListedKubeApi(createKubeApi(transport), ["agent", "registry", "scheduler"]);
+    const listed = createListedKubeApi(createKubeApi(transport), [
+      "agent",
+      "registry",
+      "scheduler",
+      "gateway",
+    ]);
     const api = createRecordingKubeApi(listed);
     const orders = createOrderRecords({ namespace: stateNamespace, region, controller: name }, { api, log });
     const plane = { createTransport: (added: readonly Interceptor[] = []) => this.balancedTransport(added) };

@@ -7,6 +7,7 @@ import {
 } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ApplyRoute_Expose as Expose } from "../../src/gen/ctrl/v1/route_pb.ts";
 import { type AppSpec, AppSpecSchema, Release_Phase as Phase } from "../../src/gen/krane/admin/v1/app_pb.ts";
+import { noGateway } from "../../src/kinds/route/report.ts";
 import { firstNumber } from "../../src/server/apps/app-rules.ts";
 import { advanceReleases } from "../../src/server/apps/release-steps.ts";
 import { withSpec } from "../../src/server/apps/releases.ts";
@@ -81,7 +82,8 @@ async function routeLines(store: Store, region: string): Promise<readonly string
 
 /** The agent says where the Service of the app leads. */
 async function reportRoute(store: Store, region: string, deploymentId: string, atMs: number): Promise<void> {
-  await store.report(region, "route", { name: "acme/web", id: "" }, { exists: true, deploymentId, atMs });
+  const report = { exists: true, deploymentId, gateway: noGateway, atMs };
+  await store.report(region, "route", { name: "acme/web", id: "" }, report);
 }
 
 function routes(holds: Holds): void {

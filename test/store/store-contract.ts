@@ -20,6 +20,7 @@ import { defineAdminContract } from "./store-admin-contract.ts";
 import { defineAppContract } from "./store-app-contract.ts";
 import { defineDigestContract } from "./store-digest-contract.ts";
 import { deployment, type Holds, hasCode, policy, reportOf, sentinel } from "./store-fixtures.ts";
+import { defineHostnameContract } from "./store-hostname-contract.ts";
 import { defineRetentionContract } from "./store-retention-contract.ts";
 import { defineSessionContract } from "./store-session-contract.ts";
 import { defineSetContract } from "./store-set-contract.ts";
@@ -66,6 +67,7 @@ export function defineStoreContract(target: StoreTarget): void {
     defineSessionContract(holds);
     defineAppContract(holds);
     defineSetContract(holds);
+    defineHostnameContract(holds);
   });
 }
 

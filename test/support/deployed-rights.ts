@@ -38,6 +38,7 @@ const rightsFiles: Readonly<Record<CallingPart, string>> = {
   registry: "optional/rights-registry.yaml",
   secrets: "rights-secrets.yaml",
   scheduler: "optional/rights-scheduler.yaml",
+  gateway: "optional/rights-gateway.yaml",
   logs: "optional/rights-logs.yaml",
 };
 

@@ -42,6 +42,8 @@ export interface StoreAdmin {
   deleteRoute(region: string, routeId: string): Promise<bigint>;
   routeReport(region: string, routeId: string): Promise<ReportOf<"route"> | undefined>;
 
+  grantHostname(name: string, workspaceId: string): Promise<unknown>;
+
   /** Heartbeat and state of the agent of each region. */
   agents(): Promise<readonly AgentRecord[]>;
 }
@@ -97,6 +99,7 @@ export function createStoreAdmin(store: Store, { clock, by }: StoreAdminDeps): S
     setRoute: (region, route) => set(region, "route", route),
     deleteRoute: (region, id) => stop(region, "route", id),
     routeReport: (region, id) => lastReport(store, region, "route", id),
+    grantHostname: (name, workspaceId) => store.hostnames.grant({ name, workspaceId, ...author() }),
     agents: () => store.agents(),
   };
 }

@@ -113,7 +113,10 @@ export function renderApp(view: AppView, { paint, region }: Admin, silence: stri
 function routeText({ route }: AppView): string {
   if (route === undefined) return "";
   const leads = route.route?.exists === true && route.route.deploymentId !== "";
-  return `http://${route.name}.${route.namespace} ${leads ? `leads to ${printable(route.route?.deploymentId ?? "")}` : "leads nowhere yet"}`;
+  const { spec } = route.spec ?? {};
+  const hostnames = spec?.case === "route" ? spec.value.hostnames : [];
+  const names = [`http://${route.name}.${route.namespace}`, ...hostnames.map((name) => printable(name))];
+  return `${names.join(", ")} ${leads ? `leads to ${printable(route.route?.deploymentId ?? "")}` : "leads nowhere yet"}`;
 }
 
 const phases: Readonly<Record<Phase, readonly [word: string, tone: Tone | undefined]>> = {

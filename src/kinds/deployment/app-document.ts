@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { formatDuration, parseDuration } from "../../config/duration.ts";
 import { type DocumentKind, defineDocument, problemsOf } from "../../documents/document-kind.ts";
 import { type Field, field } from "../../documents/fields.ts";
-import { count, type Format, type Shape, text } from "../../documents/formats.ts";
+import { count, type Format, type Shape, text, texts } from "../../documents/formats.ts";
 import { refuseUnknown } from "../../documents/known-names.ts";
 import { type JsonValue, type SourceNode, wordOf } from "../../documents/source-tree.ts";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
@@ -14,7 +14,7 @@ import {
   ReleasePolicySchema,
 } from "../../gen/krane/admin/v1/app_pb.ts";
 import { collectProblems, type Refuse } from "../../model/field-problem.ts";
-import { exposeFormat } from "../expose.ts";
+import { exposeFormat, exposeOf } from "../expose.ts";
 import { type Plain, required } from "../kind-document.ts";
 import { parseAppSpec } from "./app-spec.ts";
 import { programFields } from "./document.ts";
@@ -26,7 +26,8 @@ export interface AppContent {
 }
 
 /** The template's fields, and the policy. */
-type AppFields = Plain<ApplyDeployment> & Pick<AppSpec, "expose"> & { readonly policy: ReleasePolicy };
+type AppFields = Plain<ApplyDeployment> &
+  Pick<AppSpec, "expose" | "hostnames"> & { readonly policy: ReleasePolicy };
 
 type PolicyKey = keyof typeof releasePolicyDefaults;
 
@@ -129,7 +130,13 @@ const schema = defineDocument<AppFields, AppContent>({
       "expose",
       "expose",
       exposeFormat,
-      "Who may reach it at `http://NAME.NAMESPACE`, besides the sentinels of its environment: the deployments and apps of its `environment`, or everything in the `cluster`. Without it the app has no such name.",
+      "Who may reach it, besides the sentinels of its environment: at `http://NAME.NAMESPACE` the deployments and apps of its `environment`, or everything in the `cluster`; or at its hostnames everybody who reaches the `gateway` of the cluster. Without it the app has no such name.",
+    ),
+    field<AppFields, "hostnames">(
+      "hostnames",
+      "hostnames",
+      texts,
+      "The DNS names that the Gateway sends it the requests for; they imply `expose: gateway`. Each must be [granted](#hostnames) to the workspace.",
     ),
     { ...policyField, translate: translatePolicy },
   ],
@@ -139,6 +146,7 @@ const schema = defineDocument<AppFields, AppContent>({
   contentOf: ({ spec }) => ({
     ...(spec.template ?? create(ApplyDeploymentSchema)),
     expose: spec.expose,
+    hostnames: spec.hostnames,
     policy: spec.policy ?? create(ReleasePolicySchema),
   }),
 });
@@ -152,10 +160,11 @@ function translatePolicy({ path, message }: { readonly path: string; readonly me
   return { path: `release.${name}`, message: key === "history" ? message : `${message} (in seconds)` };
 }
 
-function specOf({ policy, expose, ...template }: Partial<AppFields>): AppSpec {
+function specOf({ policy, expose, hostnames, ...template }: Partial<AppFields>): AppSpec {
   return create(AppSpecSchema, {
     template: create(ApplyDeploymentSchema, template),
-    ...(expose !== undefined && { expose }),
+    ...exposeOf({ expose, hostnames }),
+    ...(hostnames !== undefined && { hostnames }),
     ...(policy && { policy }),
   });
 }

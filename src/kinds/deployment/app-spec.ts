@@ -3,12 +3,18 @@ import { create } from "@bufbuild/protobuf";
 import { ApplyRoute_Expose as Expose } from "../../gen/ctrl/v1/route_pb.ts";
 import { type AppSpec, AppSpecSchema } from "../../gen/krane/admin/v1/app_pb.ts";
 import type { Refuse } from "../../model/field-problem.ts";
+import { parseHostnames } from "../../model/hostnames.ts";
 import type { MessageRules } from "../../model/message-fields.ts";
 import { appIdLengthMax, appNameLengthMax } from "./release-names.ts";
 import { checkReleasePolicy } from "./release-policy.ts";
 import { parseApplyDeployment } from "./spec.ts";
 
-const known: ReadonlySet<Expose> = new Set([Expose.UNSPECIFIED, Expose.ENVIRONMENT, Expose.CLUSTER]);
+const known: ReadonlySet<Expose> = new Set([
+  Expose.UNSPECIFIED,
+  Expose.ENVIRONMENT,
+  Expose.CLUSTER,
+  Expose.GATEWAY,
+]);
 
 /** Reports problems by the wire names of the template. */
 export function parseAppSpec(spec: AppSpec | undefined, rules: MessageRules, refuse: Refuse): AppSpec {
@@ -29,6 +35,13 @@ export function parseAppSpec(spec: AppSpec | undefined, rules: MessageRules, ref
     refuse("encrypted_environment_variables", "must be empty: releases take the secrets of the environment");
   }
   if (!known.has(spec.expose)) refuse("expose", `is ${spec.expose}, which this control plane does not know`);
+  checkHostnames(spec, refuse);
   checkReleasePolicy(spec.policy, refuse);
   return spec;
+}
+
+function checkHostnames({ expose, hostnames }: AppSpec, refuse: Refuse): void {
+  if (expose !== Expose.GATEWAY && hostnames.length > 0)
+    refuse("hostnames", "is only for what the gateway exposes");
+  parseHostnames("hostnames", hostnames, refuse);
 }

@@ -1,5 +1,7 @@
-// Builds the two objects of a route: the Service, and the policy that says who may reach its backends.
+// Builds the Services of a route, and the policy that says who may reach its backends. Its HTTPRoute is in http-route.ts.
 //
+// - Requests that move from one release to the next in steps need a second Service. It has no other purpose: what does not
+//   come through the Gateway knows the first one only, which moves at the end.
 // - The Service selects the pods of one deployment, and with an empty id none: no pod has that.
 // - The policy is a companion of the ingress policy of the environment, which admits sentinels only and stays as it is.
 //   Cilium admits what any policy admits. It names each backend with its port, so it opens nothing else.
@@ -9,11 +11,12 @@ import type { EndpointSelector, PortRule } from "../../model/ingress-rules.ts";
 import { orderAnnotations } from "../../model/kept-order.ts";
 import { ciliumNamespaceLabel, components, labelKeys, ownLabels } from "../../model/labels.ts";
 import { withManifestHash } from "../../model/manifest-hash.ts";
-import { routePolicyPrefix } from "../../model/names.ts";
+import { nextServiceSuffix, routePolicyPrefix } from "../../model/names.ts";
+import type { GatewaySettings } from "../kind-settings.ts";
 import type { Backend, RouteRef, RouteSpec } from "./spec.ts";
 
 /** What clients of a route connect to; its backends listen on ports of their own. */
-const routePort = 80;
+export const routePort = 80;
 
 /** The labels that the watches select by. */
 export function routeLabels(routeId: string): Record<string, string> {
@@ -23,14 +26,45 @@ export function routeLabels(routeId: string): Record<string, string> {
 export function desiredService(spec: RouteSpec): Service {
   const { target, kept } = spec;
   const annotations = orderAnnotations(kept);
+  return serviceOf(spec, { ...metadataOf(spec, spec.name), ...(annotations && { annotations }) }, target);
+}
+
+/** Leads to the backend that gets a part of the requests by hostname. */
+export function desiredNextService(spec: RouteSpec): Service {
+  return serviceOf(spec, metadataOf(spec, nextServiceName(spec)), spec.next);
+}
+
+export function nextServiceName({ name }: Pick<RouteRef, "name">): string {
+  return name + nextServiceSuffix;
+}
+
+/** The key of the route that a Service with this key may be the second one of; undefined if it has no such name. */
+export function routeOfNextService(key: string): string | undefined {
+  return key.endsWith(nextServiceSuffix) ? key.slice(0, -nextServiceSuffix.length) : undefined;
+}
+
+/** What the seal of that Service says instead of the id of the route. No id begins like that. */
+export function nextServiceId(routeId: string): string {
+  return nextIdPrefix + routeId;
+}
+
+/** The id of the route in a seal, and whether the Service is the second one. */
+export function routeOfSealedId(id: string): { readonly routeId: string; readonly isNext: boolean } {
+  const isNext = id.startsWith(nextIdPrefix);
+  return { routeId: isNext ? id.slice(nextIdPrefix.length) : id, isNext };
+}
+
+const nextIdPrefix = "_next.";
+
+function serviceOf(spec: RouteSpec, metadata: Service["metadata"], to: Backend | undefined): Service {
   return withManifestHash<Service>({
     apiVersion: "v1",
     kind: "Service",
-    metadata: { ...metadataOf(spec, spec.name), ...(annotations && { annotations }) },
+    ...(metadata && { metadata }),
     spec: {
       type: "ClusterIP",
-      selector: backendLabels(spec, target?.deploymentId ?? ""),
-      ports: [{ port: routePort, targetPort: target?.port ?? routePort, protocol: "TCP" }],
+      selector: backendLabels(spec, to?.deploymentId ?? ""),
+      ports: [{ port: routePort, targetPort: to?.port ?? routePort, protocol: "TCP" }],
     },
   });
 }
@@ -41,7 +75,7 @@ export interface RoutePolicy extends KubeObject {
     readonly endpointSelector: EndpointSelector;
     readonly ingress: readonly {
       readonly fromEndpoints?: readonly EndpointSelector[];
-      readonly fromEntities?: readonly "cluster"[];
+      readonly fromEntities?: readonly ("cluster" | "ingress")[];
       readonly toPorts: readonly PortRule[];
     }[];
   }[];
@@ -61,20 +95,12 @@ export function isExposed({ expose }: RouteSpec): boolean {
   return expose !== "nobody";
 }
 
-export function desiredPolicy(spec: RouteSpec): RoutePolicy {
-  const { expose, namespace } = spec;
+/** Without a Gateway, nobody may reach what it exposes. */
+export function desiredPolicy(spec: RouteSpec, gateway?: GatewaySettings): RoutePolicy {
   // Cilium requires a rule. This one is for no pod.
-  const backends = isExposed(spec) && spec.backends.length > 0 ? spec.backends : [nobody];
-  const peers = {
-    [ciliumNamespaceLabel]: namespace,
-    ...ownLabels(components.deployment),
-    [labelKeys.workspaceId]: spec.workspaceId,
-    [labelKeys.environmentId]: spec.environmentId,
-  };
-  const from =
-    expose === "cluster"
-      ? { fromEntities: ["cluster"] as const }
-      : { fromEndpoints: [{ matchLabels: peers }] };
+  const isOpen = isExposed(spec) && (spec.expose !== "gateway" || gateway !== undefined);
+  const backends = isOpen && spec.backends.length > 0 ? spec.backends : [nobody];
+  const from = peersOf(spec, gateway);
   const ruleOf = ({ deploymentId, port }: Backend) => ({
     endpointSelector: { matchLabels: backendLabels(spec, deploymentId) },
     ingress: [{ ...from, toPorts: [{ ports: [{ port: String(port), protocol: "TCP" } as const] }] }],
@@ -85,6 +111,23 @@ export function desiredPolicy(spec: RouteSpec): RoutePolicy {
     metadata: metadataOf(spec, routePolicyName(spec)),
     specs: backends.map(ruleOf),
   });
+}
+
+function peersOf({ expose, namespace, workspaceId, environmentId }: RouteSpec, gateway?: GatewaySettings) {
+  if (expose === "cluster") return { fromEntities: ["cluster"] } as const;
+  if (expose === "gateway" && gateway !== undefined) {
+    const { proxies } = gateway;
+    if (proxies === "cilium") return { fromEntities: ["ingress"] } as const;
+    // Cilium takes the namespace from the pod, never from its labels.
+    return { fromEndpoints: [{ matchLabels: { [ciliumNamespaceLabel]: proxies.namespace } }] };
+  }
+  const matchLabels = {
+    [ciliumNamespaceLabel]: namespace,
+    ...ownLabels(components.deployment),
+    [labelKeys.workspaceId]: workspaceId,
+    [labelKeys.environmentId]: environmentId,
+  };
+  return { fromEndpoints: [{ matchLabels }] };
 }
 
 const nobody: Backend = { deploymentId: "", port: routePort };
@@ -98,7 +141,10 @@ function backendLabels({ environmentId }: RouteSpec, deploymentId: string): Reco
   };
 }
 
-function metadataOf({ namespace, workspaceId, projectId, environmentId, routeId }: RouteSpec, name: string) {
+export function metadataOf(
+  { namespace, workspaceId, projectId, environmentId, routeId }: RouteSpec,
+  name: string,
+) {
   return {
     name,
     namespace,

@@ -3,12 +3,13 @@
 import { create } from "@bufbuild/protobuf";
 import { defineDocument, problemsOf } from "../../documents/document-kind.ts";
 import { field } from "../../documents/fields.ts";
-import { count, text } from "../../documents/formats.ts";
+import { count, text, texts } from "../../documents/formats.ts";
 import { type ApplyRoute, ApplyRouteSchema } from "../../gen/ctrl/v1/route_pb.ts";
 import { desiredNamespace } from "../../model/namespace.ts";
-import { exposeFormat } from "../expose.ts";
+import { exposeFormat, exposeOf } from "../expose.ts";
 import { type KindDocument, type ObjectContent, type Plain, required } from "../kind-document.ts";
-import { desiredPolicy, desiredService, isExposed } from "./desired.ts";
+import { desiredNextService, desiredPolicy, desiredService, isExposed } from "./desired.ts";
+import { desiredHttpRoute } from "./http-route.ts";
 import { parseApplyRoute, type RouteSpec } from "./spec.ts";
 
 type RouteFields = Omit<Plain<ApplyRoute>, "backends"> & { readonly port: number };
@@ -39,7 +40,13 @@ const schema = defineDocument<RouteFields, ObjectContent<"route", ApplyRoute>>({
       "expose",
       "expose",
       exposeFormat,
-      "Who may reach the deployment, besides the sentinels of its environment: the deployments of the `environment`, or everything in the `cluster`. Without it nobody else may.",
+      "Who may reach the deployment, besides the sentinels of its environment: the deployments of the `environment`, everything in the `cluster`, or the `gateway` of the cluster for requests with its hostnames. Without it nobody else may.",
+    ),
+    field(
+      "hostnames",
+      "hostnames",
+      texts,
+      "The DNS names that the Gateway sends it the requests for; they imply `expose: gateway`. Each must be [granted](#hostnames) to the workspace.",
     ),
   ],
   judge: (content, rules) =>
@@ -56,16 +63,18 @@ const schema = defineDocument<RouteFields, ObjectContent<"route", ApplyRoute>>({
 
 function specOf({ port = defaultPort, ...content }: Partial<RouteFields>): ApplyRoute {
   const { deploymentId = "" } = content;
-  return create(ApplyRouteSchema, { ...content, backends: [{ deploymentId, port }] });
+  return create(ApplyRouteSchema, { ...content, ...exposeOf(content), backends: [{ deploymentId, port }] });
 }
 
 export const routeDocument: KindDocument<"route", ApplyRoute, RouteSpec> = {
   schema,
   belongsTo: ({ environmentId, workspaceId, projectId }) => ({ id: environmentId, workspaceId, projectId }),
-  manifestsOf: (specs) =>
+  manifestsOf: (specs, { gateway }) =>
     specs.map((spec) => [
       desiredNamespace(spec.namespace),
-      ...(isExposed(spec) ? [desiredPolicy(spec)] : []),
+      ...(isExposed(spec) ? [desiredPolicy(spec, gateway)] : []),
       desiredService(spec),
+      ...(spec.next === undefined ? [] : [desiredNextService(spec)]),
+      ...(spec.hostnames.length > 0 && gateway !== undefined ? [desiredHttpRoute(spec, gateway)] : []),
     ]),
 };

@@ -15,8 +15,12 @@ interface GoldenInput {
 function manifestsOf({ apply }: GoldenInput): readonly unknown[] {
   const parsed = parseApplyRoute(fromJson(ApplyRouteSchema, apply), {});
   assert.ok(parsed.kind === "valid", parsed.kind === "invalid" ? describeProblems(parsed.problems) : "");
-  const settings = { region: "local.dev", runtimeClass: "gvisor", secrets: { audience: "krane" } } as const;
+  const gateway = { namespace: "gateway", name: "public", proxies: { namespace: "gateway" } };
+  const settings = {
+    ...{ region: "local.dev", secrets: { audience: "krane" }, gateway },
+    runtimeClass: "gvisor",
+  } as const;
   return routeDocument.manifestsOf([parsed.spec], settings).flat();
 }
 
-testGoldenManifests("route", 5, manifestsOf);
+testGoldenManifests("route", 7, manifestsOf);

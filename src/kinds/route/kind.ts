@@ -1,5 +1,5 @@
 // The descriptor of routes. A route is a stable name for one of several deployments: a Service that leads to one of
-// them, and a CiliumNetworkPolicy that says who may reach them. An app with `expose` has one.
+// them, a CiliumNetworkPolicy that says who may reach them, and an HTTPRoute with its hostnames. An app with `expose` has one.
 import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import {
   ApplyRouteSchema,
@@ -7,7 +7,7 @@ import {
   RouteStateSchema,
 } from "../../gen/ctrl/v1/route_pb.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { services } from "../../kube/resources.ts";
+import { httpRoutes, services } from "../../kube/resources.ts";
 import { components, labelKeys, ownSelector } from "../../model/labels.ts";
 import { type ClusterCall, keep } from "../cluster-call.ts";
 import type { Kind } from "../kind.ts";
@@ -24,6 +24,13 @@ const routeCalls: readonly ClusterCall[] = [
     labelSelector: ownSelector(components.route),
     verbs: keep,
     why: "A route is a Service in the namespace of its deployments.",
+  },
+  {
+    part: "gateway",
+    kind: httpRoutes,
+    labelSelector: ownSelector(components.route),
+    verbs: keep,
+    why: "A route with hostnames is an HTTPRoute in the namespace of its deployments.",
   },
 ];
 

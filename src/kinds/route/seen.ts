@@ -7,6 +7,14 @@ export interface ObservedRoute {
   readonly routeId: string;
   /** The deployment that the Service leads to; empty for none. */
   readonly deploymentId: string;
+  /** What its HTTPRoute has; none without one. */
+  readonly hostnames: readonly string[];
+  /** The other deployment that the HTTPRoute names; empty for none. */
+  readonly nextDeploymentId: string;
+  /** How many of a hundred requests that one gets. */
+  readonly nextPercent: number;
+  /** Why the Gateway does not send it requests; empty if it does, or without hostnames. */
+  readonly gatewayProblem: string;
   /** False once nothing of the route is left in the cluster. */
   readonly exists: boolean;
 }

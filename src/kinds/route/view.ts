@@ -8,6 +8,7 @@ const exposeTexts: Partial<Record<Expose, string>> = {
   [Expose.UNSPECIFIED]: "for sentinels only",
   [Expose.ENVIRONMENT]: "for its environment",
   [Expose.CLUSTER]: "for the cluster",
+  [Expose.GATEWAY]: "for the Gateway",
 };
 
 export const routeView: KindView = {
@@ -18,7 +19,8 @@ export const routeView: KindView = {
   wantedText(object) {
     const spec = specOf(object);
     if (spec === undefined) return "";
-    return `${leadsTo(spec.deploymentId)}, ${exposeTexts[spec.expose] ?? "for others"}`;
+    const parts = [leadsTo(spec.deploymentId), exposeTexts[spec.expose] ?? "for others", ...spec.hostnames];
+    return parts.join(", ");
   },
   liveText: ({ route }) => (route?.exists === true ? leadsTo(route.deploymentId) : ""),
   differencesOf(object) {

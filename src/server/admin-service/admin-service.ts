@@ -30,6 +30,7 @@ import {
 import { eventFeed, listEvents } from "./events.ts";
 import { explainObject } from "./explanations.ts";
 import { FleetFeed } from "./fleet-feed.ts";
+import { grantHostname, listHostnames, revokeHostname } from "./hostnames.ts";
 import { streamLogs } from "./logs.ts";
 import { applyObject, assertOwn, conditionOf, notFound, scaleObject } from "./object-changes.ts";
 import { agentOf, getObject, listAgents, listObjects, objectView } from "./object-reads.ts";
@@ -101,6 +102,9 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     pauseApp: (request, context) => pauseApp(store, request, author(context)),
     joinSet: (request) => joinSet(store, request),
     listSet: (request) => listSet(store, request),
+    grantHostname: (request, context) => grantHostname(store, request, author(context)),
+    revokeHostname: (request) => revokeHostname(store, request),
+    listHostnames: (request) => listHostnames(store, request),
     explainObject: (request) => explainObject(store, request, clock.wallMs()),
     planDocuments: async (request, context) =>
       (await import("./document-plans.ts")).planDocuments(store, request, author(context), (region) =>

@@ -33,6 +33,7 @@ import { sightsOf } from "../apps/sights.ts";
 import { checkVersion } from "../row-rules.ts";
 import type { AgentReport, AppFacts, Author, ChangedApp, Store } from "../store.ts";
 import { badRequest, checked } from "./bad-request.ts";
+import { withHostnames } from "./hostnames.ts";
 import { checkKept, checkOwner, conditionOf, environmentBlob } from "./object-changes.ts";
 import { agentOf, agentView, objectView } from "./object-reads.ts";
 import { parseRegion } from "./object-refs.ts";
@@ -57,7 +58,8 @@ export async function applyApp(store: Store, request: ApplyAppRequest, author: A
     const secrets = environmentBlob("deployment", environment);
     return withSpec(app, spec, { ...author, cause: "applied", secrets }, firstNumber(id, leftIds));
   };
-  const changed = await store.changeApp(region, id, decide, author, { dryRun, environmentId });
+  const changing = store.changeApp(region, id, decide, author, { dryRun, environmentId });
+  const changed = await withHostnames(changing, "app.hostnames", spec.hostnames);
   const { before, after } = changed;
   return {
     ...(after && { app: shown(after) }),

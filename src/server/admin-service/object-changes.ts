@@ -32,6 +32,7 @@ import type {
   StoredEnvironment,
 } from "../store.ts";
 import { badRequest, checked } from "./bad-request.ts";
+import { withHostnames } from "./hostnames.ts";
 import { type ParsedRef, parseRef, parseRegion } from "./object-refs.ts";
 import { secretsBlob } from "./secrets-blob.ts";
 
@@ -43,13 +44,15 @@ export async function applyObject(store: Store, request: ApplyObjectRequest, aut
   const { kind, id, spec } = object;
   const options = { ...conditionOf(request), ...(deploymentId !== "" && { deploymentId }) };
   const { dryRun } = request;
-  const changed =
+  const changing =
     kindOf(kind).secrets !== undefined && "environmentId" in spec
-      ? await store.change(region, kind, id, withSecrets(kind, spec, { ...options, dryRun }), author, {
+      ? store.change(region, kind, id, withSecrets(kind, spec, { ...options, dryRun }), author, {
           dryRun,
           environmentId: spec.environmentId,
         })
-      : await store.change(region, kind, id, keeping(kind, spec, options), author, { dryRun });
+      : store.change(region, kind, id, keeping(kind, spec, options), author, { dryRun });
+  const hostnames = "hostnames" in spec ? spec.hostnames : [];
+  const changed = await withHostnames(changing, `${kind}.hostnames`, hostnames);
   const change = changeOf(changed);
   const forNewPodsOnly = change === Change.CONFIGURED && kind === "deployment" && changesPods(changed);
   return { version: changed.after?.version ?? 0n, change, forNewPodsOnly };

@@ -54,7 +54,8 @@ function limit(method: string, handle: Handler): Handler {
     const { name, access } = callerOf(context.values);
     const region = regionOf(request);
     if (access !== undefined && !includesRegion(access[effectOf(method)], region)) {
-      const message = `the groups of ${name} do not allow ${method} in region "${region}"; ask for a group that does`;
+      const where = region === "" ? "in all regions" : `in region "${region}"`;
+      const message = `the groups of ${name} do not allow ${method} ${where}; ask for a group that does`;
       throw new ConnectError(message, Code.PermissionDenied);
     }
     return handle(request, context);

@@ -7,6 +7,7 @@ import {
   ObjectStatus_Outcome as Outcome,
   StreamStatus_State as State,
 } from "../../gen/krane/v1/agent_pb.ts";
+import { noGateway } from "../../kinds/route/report.ts";
 import { createSpec } from "../kind-messages.ts";
 import type { StoredObject } from "../store.ts";
 import { trafficOf } from "./sights.ts";
@@ -21,7 +22,7 @@ const spec = createSpec("route", {
 const row = { id: "rt_1", spec, desired: "running", version: 7n } as const;
 const reported = (deploymentId: string, exists = true): StoredObject<"route"> => ({
   row,
-  report: { deploymentId, exists, atMs: nowMs },
+  report: { deploymentId, exists, gateway: noGateway, atMs: nowMs },
   reportedVersion: 7n,
 });
 const unreported: StoredObject<"route"> = { row, reportedVersion: 0n };

@@ -441,4 +441,27 @@ export const steps: readonly Migration[] = [
   CREATE TRIGGER objects_created_again BEFORE UPDATE OF desired ON objects
     FOR EACH ROW WHEN (OLD.desired = 'stopped' AND NEW.desired = 'running') EXECUTE FUNCTION note_creation();
   `,
+  `
+  LOCK TABLE objects IN SHARE ROW EXCLUSIVE MODE;
+  -- Which workspace may use a hostname, in all regions.
+  CREATE TABLE hostname_grants (
+    name         text PRIMARY KEY,
+    workspace_id text NOT NULL,
+    author       text NOT NULL,
+    at_ms        bigint NOT NULL
+  );
+  CREATE INDEX hostname_grants_page ON hostname_grants (name COLLATE "C");
+
+  -- Those of each route. A server of the previous version does not write them.
+  CREATE TABLE hostnames (
+    region       text NOT NULL,
+    kind         text NOT NULL DEFAULT 'route',
+    route_id     text NOT NULL,
+    workspace_id text NOT NULL,
+    hostname     text NOT NULL,
+    PRIMARY KEY (region, hostname),
+    FOREIGN KEY (region, kind, route_id) REFERENCES objects (region, kind, id) ON DELETE CASCADE
+  );
+  CREATE INDEX hostnames_route ON hostnames (region, route_id);
+  `,
 ];

@@ -25,6 +25,7 @@ import { changeChannel } from "./change-feed.ts";
 import type { Database, Session } from "./database.ts";
 import { readEnvironment } from "./environment-rows.ts";
 import { addHistory } from "./history-table.ts";
+import { claimHostnames } from "./hostname-tables.ts";
 import {
   type IncarnationRow,
   type IncarnationTable,
@@ -302,4 +303,6 @@ export async function writeRow<K extends KindName>(
        deployment_id = excluded.deployment_id, app_id = excluded.app_id, version = excluded.version`,
     [region, kind, id, name, desired, specFormat, bytes, deploymentId ?? null, appId ?? null, version],
   );
+  // A row written under a kind is a row of that kind.
+  if (kind === "route") await claimHostnames(session, region, row as Row<KindName> as Row<"route">);
 }

@@ -6,6 +6,7 @@ import type { Incarnation } from "../../control-plane/incarnation.ts";
 import type { KindName, ReportOf } from "../../kinds/kinds.ts";
 import type { StoreIncarnation } from "../client-position.ts";
 import { DesiredChanges } from "../desired-changes.ts";
+import type { HostnameStore } from "../hostnames.ts";
 import type { ServerChannel } from "../logs/server-channel.ts";
 import type { ReceivedReport, ReportRank } from "../report-rank.ts";
 import { unknownRegion } from "../row-rules.ts";
@@ -51,6 +52,7 @@ import { DigestTable } from "./digest-table.ts";
 import { EnvironmentTable } from "./environment-table.ts";
 import { trimGone } from "./gone-rows.ts";
 import { HistoryTable } from "./history-table.ts";
+import { HostnameTables } from "./hostname-tables.ts";
 import { IncarnationTable } from "./incarnation-table.ts";
 import { isMigrated, migrate } from "./migrations.ts";
 import { NotifyChannel } from "./notify-channel.ts";
@@ -147,6 +149,7 @@ async function isReplica(client: ClientBase): Promise<boolean> {
 export class PostgresStore extends DesiredChanges implements Store {
   readonly sessions: SessionStore;
   readonly sets: SetStore;
+  readonly hostnames: HostnameStore;
   readonly channel: ServerChannel | undefined;
   private readonly database: Database;
   private readonly changes: ChangeFeed;
@@ -181,6 +184,7 @@ export class PostgresStore extends DesiredChanges implements Store {
     this.digests = new DigestTable(database);
     this.sessions = new SessionTable(database);
     this.sets = new SetTable(database);
+    this.hostnames = new HostnameTables(database);
   }
 
   async registerRegion(region: string): Promise<void> {

@@ -60,7 +60,7 @@ const adminMethods = Object.values(AdminService.method).map(({ name, localName, 
 test("every call is listed as one that reads, one that writes or one that reads logs", () => {
   assert.deepEqual(Object.keys(methodEffects).sort(), adminMethods.map(({ localName }) => localName).sort());
   const writing = Object.keys(methodEffects).filter((name) =>
-    /^(apply|scale|delete|release|pause|adopt|set|unset|join)/.test(name),
+    /^(apply|scale|delete|release|pause|adopt|set|unset|join|grant|revoke)/.test(name),
   );
   for (const name of Object.keys(methodEffects) as (keyof typeof methodEffects)[]) {
     const effect = name === "streamLogs" ? "logs" : writing.includes(name) ? "writes" : "reads";

@@ -142,8 +142,8 @@ test("an app with a route says whether its traffic has moved, and that an agent 
   assert.notEqual(code, 0);
   assert.match(stderr, /is the route of app app_web; change or delete the app/);
   assert.match(
-    (await world.apply(app("image: web:2\nreplicas: 1\nexpose: gateway\n"))).stderr,
-    /expose cannot be gateway/,
+    (await world.apply(app("image: web:2\nreplicas: 1\nexpose: world\n"))).stderr,
+    /expose must be environment, cluster or gateway, but is "world"/,
   );
   await world.apply(app("image: web:2\nreplicas: 1\n"));
   assert.match((await world.run(["get", "routes"])).stdout, /demo\/web +Deleting/);

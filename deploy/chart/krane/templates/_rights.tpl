@@ -51,6 +51,13 @@
   verbs: [get, list, watch, create, patch, delete]
 {{- end -}}
 
+{{- define "krane.rights.gateway" -}}
+# A route with hostnames is an HTTPRoute in the namespace of its deployments.
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [httproutes]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
 {{- define "krane.rights.agent.state" -}}
 # The agent creates the key of its seal at the first start; RBAC cannot restrict create to a name.
 - apiGroups: [""]

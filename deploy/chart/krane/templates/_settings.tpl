@@ -30,6 +30,13 @@
 {{- if ne $values.isolation.networkPolicy "required" }}{{ $_ := set $isolation "network_policy" $values.isolation.networkPolicy }}{{ end -}}
 {{- if $isolation }}{{ $_ := set $settings "isolation" $isolation }}{{ end -}}
 {{- if $values.logs.enabled }}{{ $_ := set $settings "logs" (dict "enabled" true) }}{{ end -}}
+{{- with $values.gateway }}{{- if .name -}}
+{{- $gateway := dict "namespace" .namespace "name" .name -}}
+{{- if .listener }}{{ $_ := set $gateway "listener" .listener }}{{ end -}}
+{{- if ne .proxies "pods" }}{{ $_ := set $gateway "proxies" .proxies }}{{ end -}}
+{{- if .proxyNamespace }}{{ $_ := set $gateway "proxy_namespace" .proxyNamespace }}{{ end -}}
+{{- $_ := set $settings "gateway" $gateway -}}
+{{- end }}{{ end -}}
 {{- $settings = mergeOverwrite $settings (deepCopy $values.config) -}}
 {{- if $settings.vault -}}
 {{- $endpoint := dict "endpoint" (include "krane.url" (dict "root" . "part" "agent")) -}}

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file ctrl/v1/route.proto.
  */
 export const file_ctrl_v1_route: GenFile = /*@__PURE__*/
-  fileDesc("ChNjdHJsL3YxL3JvdXRlLnByb3RvEgdjdHJsLnYxImcKEldhdGNoUm91dGVzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSGQoRdmVyc2lvbl9sYXN0X3NlZW4YAiABKAQSJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5IlcKG0dldERlc2lyZWRSb3V0ZVN0YXRlUmVxdWVzdBIQCghyb3V0ZV9pZBgBIAEoCRImCgpyZWdpb25fa2V5GAogASgLMhIuY3RybC52MS5SZWdpb25LZXkioAIKClJvdXRlU3RhdGUSJAoFYXBwbHkYASABKAsyEy5jdHJsLnYxLkFwcGx5Um91dGVIABImCgZkZWxldGUYAiABKAsyFC5jdHJsLnYxLkRlbGV0ZVJvdXRlSAASDwoHdmVyc2lvbhgDIAEoBBIvCgl0b29fbGFyZ2UYCiABKAsyHC5jdHJsLnYxLlJvdXRlU3RhdGUuVG9vTGFyZ2USKAoHY29udGVudBgLIAEoCzIXLmN0cmwudjEuRGVzaXJlZENvbnRlbnQaTwoIVG9vTGFyZ2USIQoEc3BlYxgBIAEoCzITLmN0cmwudjEuQXBwbHlSb3V0ZRINCgVieXRlcxgCIAEoBBIRCglieXRlc19tYXgYAyABKARCBwoFc3RhdGUi+QIKCkFwcGx5Um91dGUSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCRIQCghyb3V0ZV9pZBgDIAEoCRIUCgx3b3Jrc3BhY2VfaWQYBCABKAkSEgoKcHJvamVjdF9pZBgFIAEoCRIWCg5lbnZpcm9ubWVudF9pZBgGIAEoCRIVCg1kZXBsb3ltZW50X2lkGAcgASgJEi0KCGJhY2tlbmRzGAggAygLMhsuY3RybC52MS5BcHBseVJvdXRlLkJhY2tlbmQSKgoGZXhwb3NlGAkgASgOMhouY3RybC52MS5BcHBseVJvdXRlLkV4cG9zZRouCgdCYWNrZW5kEhUKDWRlcGxveW1lbnRfaWQYASABKAkSDAoEcG9ydBgCIAEoBSJMCgZFeHBvc2USFgoSRVhQT1NFX1VOU1BFQ0lGSUVEEAASFgoSRVhQT1NFX0VOVklST05NRU5UEAESEgoORVhQT1NFX0NMVVNURVIQAiI2CgtEZWxldGVSb3V0ZRIVCg1rOHNfbmFtZXNwYWNlGAEgASgJEhAKCGs4c19uYW1lGAIgASgJIqQBChhSZXBvcnRSb3V0ZVN0YXR1c1JlcXVlc3QSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCRIQCghyb3V0ZV9pZBgDIAEoCRIVCg1kZXBsb3ltZW50X2lkGAQgASgJEg4KBmV4aXN0cxgFIAEoCBImCgpyZWdpb25fa2V5GAogASgLMhIuY3RybC52MS5SZWdpb25LZXkiGwoZUmVwb3J0Um91dGVTdGF0dXNSZXNwb25zZWIGcHJvdG8z", [file_ctrl_v1_digest, file_ctrl_v1_region]);
+  fileDesc("ChNjdHJsL3YxL3JvdXRlLnByb3RvEgdjdHJsLnYxImcKEldhdGNoUm91dGVzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSGQoRdmVyc2lvbl9sYXN0X3NlZW4YAiABKAQSJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5IlcKG0dldERlc2lyZWRSb3V0ZVN0YXRlUmVxdWVzdBIQCghyb3V0ZV9pZBgBIAEoCRImCgpyZWdpb25fa2V5GAogASgLMhIuY3RybC52MS5SZWdpb25LZXkioAIKClJvdXRlU3RhdGUSJAoFYXBwbHkYASABKAsyEy5jdHJsLnYxLkFwcGx5Um91dGVIABImCgZkZWxldGUYAiABKAsyFC5jdHJsLnYxLkRlbGV0ZVJvdXRlSAASDwoHdmVyc2lvbhgDIAEoBBIvCgl0b29fbGFyZ2UYCiABKAsyHC5jdHJsLnYxLlJvdXRlU3RhdGUuVG9vTGFyZ2USKAoHY29udGVudBgLIAEoCzIXLmN0cmwudjEuRGVzaXJlZENvbnRlbnQaTwoIVG9vTGFyZ2USIQoEc3BlYxgBIAEoCzITLmN0cmwudjEuQXBwbHlSb3V0ZRINCgVieXRlcxgCIAEoBBIRCglieXRlc19tYXgYAyABKARCBwoFc3RhdGUisQMKCkFwcGx5Um91dGUSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCRIQCghyb3V0ZV9pZBgDIAEoCRIUCgx3b3Jrc3BhY2VfaWQYBCABKAkSEgoKcHJvamVjdF9pZBgFIAEoCRIWCg5lbnZpcm9ubWVudF9pZBgGIAEoCRIVCg1kZXBsb3ltZW50X2lkGAcgASgJEi0KCGJhY2tlbmRzGAggAygLMhsuY3RybC52MS5BcHBseVJvdXRlLkJhY2tlbmQSKgoGZXhwb3NlGAkgASgOMhouY3RybC52MS5BcHBseVJvdXRlLkV4cG9zZRIRCglob3N0bmFtZXMYCiADKAkaPwoHQmFja2VuZBIVCg1kZXBsb3ltZW50X2lkGAEgASgJEgwKBHBvcnQYAiABKAUSDwoHcGVyY2VudBgDIAEoDSJgCgZFeHBvc2USFgoSRVhQT1NFX1VOU1BFQ0lGSUVEEAASFgoSRVhQT1NFX0VOVklST05NRU5UEAESEgoORVhQT1NFX0NMVVNURVIQAhISCg5FWFBPU0VfR0FURVdBWRADIjYKC0RlbGV0ZVJvdXRlEhUKDWs4c19uYW1lc3BhY2UYASABKAkSEAoIazhzX25hbWUYAiABKAkiggIKGFJlcG9ydFJvdXRlU3RhdHVzUmVxdWVzdBIVCg1rOHNfbmFtZXNwYWNlGAEgASgJEhAKCGs4c19uYW1lGAIgASgJEhAKCHJvdXRlX2lkGAMgASgJEhUKDWRlcGxveW1lbnRfaWQYBCABKAkSDgoGZXhpc3RzGAUgASgIEhEKCWhvc3RuYW1lcxgGIAMoCRIaChJuZXh0X2RlcGxveW1lbnRfaWQYByABKAkSFAoMbmV4dF9wZXJjZW50GAggASgNEhcKD2dhdGV3YXlfcHJvYmxlbRgJIAEoCRImCgpyZWdpb25fa2V5GAogASgLMhIuY3RybC52MS5SZWdpb25LZXkiGwoZUmVwb3J0Um91dGVTdGF0dXNSZXNwb25zZWIGcHJvdG8z", [file_ctrl_v1_digest, file_ctrl_v1_region]);
 
 /**
  * Opens the stream of routes.
@@ -173,7 +173,8 @@ export const RouteState_TooLargeSchema: GenMessage<RouteState_TooLarge> = /*@__P
   messageDesc(file_ctrl_v1_route, 2, 0);
 
 /**
- * A stable name for one of several deployments: a Service, and a policy that says who may reach them.
+ * A stable name for one of several deployments: a Service, a policy that says who may reach them, and with hostnames an
+ * HTTPRoute.
  *
  * @generated from message ctrl.v1.ApplyRoute
  */
@@ -240,6 +241,13 @@ export type ApplyRoute = Message<"ctrl.v1.ApplyRoute"> & {
    * @generated from field: ctrl.v1.ApplyRoute.Expose expose = 9;
    */
   expose: ApplyRoute_Expose;
+
+  /**
+   * The names that requests through the Gateway have; only with EXPOSE_GATEWAY. Without any, there is no HTTPRoute.
+   *
+   * @generated from field: repeated string hostnames = 10;
+   */
+  hostnames: string[];
 };
 
 /**
@@ -268,6 +276,14 @@ export type ApplyRoute_Backend = Message<"ctrl.v1.ApplyRoute.Backend"> & {
    * @generated from field: int32 port = 2;
    */
   port: number;
+
+  /**
+   * While traffic moves to it: how many of a hundred requests by hostname it gets. The others go to `deployment_id`. At
+   * most one backend, another one, may have some.
+   *
+   * @generated from field: uint32 percent = 3;
+   */
+  percent: number;
 };
 
 /**
@@ -303,6 +319,13 @@ export const ApplyRoute_Expose = {
    * @generated from enum value: EXPOSE_CLUSTER = 2;
    */
   CLUSTER: 2,
+
+  /**
+   * The Gateway of the cluster, which sends it the requests for its hostnames.
+   *
+   * @generated from enum value: EXPOSE_GATEWAY = 3;
+   */
+  GATEWAY: 3,
 } as const;
 
 /**
@@ -386,6 +409,34 @@ export type ReportRouteStatusRequest = Message<"ctrl.v1.ReportRouteStatusRequest
    * @generated from field: bool exists = 5;
    */
   exists: boolean;
+
+  /**
+   * The hostnames that its HTTPRoute has; none without one.
+   *
+   * @generated from field: repeated string hostnames = 6;
+   */
+  hostnames: string[];
+
+  /**
+   * The other deployment that the HTTPRoute sends requests to, as long as it names it; empty for none.
+   *
+   * @generated from field: string next_deployment_id = 7;
+   */
+  nextDeploymentId: string;
+
+  /**
+   * How many of a hundred requests that one gets.
+   *
+   * @generated from field: uint32 next_percent = 8;
+   */
+  nextPercent: number;
+
+  /**
+   * Why the Gateway does not send it requests, as far as that is known; empty if it does, or without hostnames.
+   *
+   * @generated from field: string gateway_problem = 9;
+   */
+  gatewayProblem: string;
 
   /**
    * The region again, in its parts.
