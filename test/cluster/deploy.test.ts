@@ -11,7 +11,7 @@ import {
   dev as region,
   serveControlPlane,
 } from "../integration/server/served-control-plane.ts";
-import { loadClusterwideDefinition } from "../support/cluster/clusterwide-definition.ts";
+import { loadClusterwideDefinition } from "../support/cluster/published-definitions.ts";
 import { allowedOf, loadQuestions } from "../support/cluster/verb-table.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { buildContainerImage, containerObstacle } from "../support/container.ts";

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { helm, resolveGoTool } from "../../tools/go-tool.ts";
-import { loadClusterwideDefinition } from "../support/cluster/clusterwide-definition.ts";
+import { loadClusterwideDefinition } from "../support/cluster/published-definitions.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { eventually } from "../support/eventually.ts";
 import { buildKrane } from "../support/krane-process.ts";

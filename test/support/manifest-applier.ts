@@ -15,6 +15,7 @@ const places: Readonly<Record<string, string>> = {
   ReplicaSet: "/apis/apps/v1/replicasets",
   PodDisruptionBudget: "/apis/policy/v1/poddisruptionbudgets",
   CiliumNetworkPolicy: "/apis/cilium.io/v2/ciliumnetworkpolicies",
+  HTTPRoute: "/apis/gateway.networking.k8s.io/v1/httproutes",
 };
 
 export interface ManifestApplier {

@@ -7,7 +7,7 @@ import { access, chown, mkdir, readFile, symlink, writeFile } from "node:fs/prom
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { helm, resolveGoTool } from "../../../tools/go-tool.ts";
-import { loadClusterwideDefinition } from "../cluster/clusterwide-definition.ts";
+import { loadClusterwideDefinition } from "../cluster/published-definitions.ts";
 import { clusterUnderTest, clusterVariable, type TestCluster } from "../cluster-under-test.ts";
 import { containerUser } from "../container.ts";
 import { eventually } from "../eventually.ts";

@@ -7,7 +7,7 @@ import { GoCommandError } from "../../../tools/go-command.ts";
 import { helm, resolveGoTool } from "../../../tools/go-tool.ts";
 import { resolveKubeBinaries } from "../../../tools/kube-binaries.ts";
 import { resolveNodeBinaries } from "../../../tools/node-binaries.ts";
-import { loadClusterwideDefinition } from "../cluster/clusterwide-definition.ts";
+import { loadClusterwideDefinition } from "../cluster/published-definitions.ts";
 import { resolveNodeImages } from "./images.ts";
 import { inspectMachine, installPackages, type Machine } from "./machine.ts";
 import type { RealNodeOptions } from "./real-node.ts";
