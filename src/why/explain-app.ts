@@ -37,7 +37,9 @@ export function explainApp(view: AppView, agent: AgentView, nowMs: number): Expl
   }
   if (starting !== undefined) {
     const answer = inner(starting.deployment);
-    const summary = `Release ${starting.number}: ${answer.summary}${stays}`;
+    const { percent } = starting.release;
+    const part = percent === 0 ? "" : ` It gets ${percent}% of the requests by hostname.`;
+    const summary = `Release ${starting.number}: ${answer.summary}${part}${stays}`;
     if (!calm.has(answer.cause)) return { ...answer, summary };
     return { ...answer, cause: "releasing", summary, remedy: remedyOf("releasing", facts) };
   }

@@ -298,7 +298,10 @@ const attempts: readonly Pattern[] = [
 /** For pods that cannot run. */
 const pods: readonly Pattern[] = [
   [/is being deleted and waits for finalizer/, "deletion-in-progress"],
-  [/^no Gateway is configured|^the cluster has no HTTPRoute|^the HTTPRoutes of the cluster/, "not-at-gateway"],
+  [
+    /^no Gateway is configured|^the cluster has no HTTPRoute|^the HTTPRoutes of the cluster/,
+    "not-at-gateway",
+  ],
   [/FailedCreate\b.*exceeded quota/, "quota"],
   [/FailedCreate\b/, "pods-refused"],
   [/ImagePullBackOff|ErrImagePull|InvalidImageName|ErrImageNeverPull|ImageInspectError/, "image-pull"],

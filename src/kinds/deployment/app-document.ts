@@ -31,7 +31,7 @@ type AppFields = Plain<ApplyDeployment> &
 
 type PolicyKey = keyof typeof releasePolicyDefaults;
 
-/** The names in documents; all but the last are durations. */
+/** The names in documents of what is one number; all but the history are durations. */
 const policyNames: readonly (readonly [name: string, key: PolicyKey, holds: string])[] = [
   [
     "readyFor",
@@ -40,8 +40,19 @@ const policyNames: readonly (readonly [name: string, key: PolicyKey, holds: stri
   ],
   ["deadline", "deadlineSeconds", "How long a release may take to become ready before it has failed."],
   ["drainFor", "drainSeconds", "How long a release keeps running after another one has become current."],
+  ["stepFor", "stepSeconds", "How long each of the `steps` lasts."],
   ["history", "history", "How many ended releases are kept."],
 ];
+
+const stepsMember = [
+  "steps",
+  {
+    type: "array",
+    items: { type: "integer" },
+    description:
+      "How many of a hundred requests by hostname a ready release gets before it becomes the current one, such as [10, 50]: one after the other, ascending.",
+  },
+] as const;
 
 /** What `parseDuration` reads. */
 const durationShape = {
@@ -54,7 +65,8 @@ function policyShape(): Shape {
     const type = key === "history" ? ({ type: "integer" } as const) : durationShape;
     return [name, { ...type, description, default: policyText(key, releasePolicyDefaults[key]) }] as const;
   });
-  return { type: "object", properties: Object.fromEntries(members), additionalProperties: false };
+  const properties = Object.fromEntries<Shape>([...members, stepsMember]);
+  return { type: "object", properties, additionalProperties: false };
 }
 
 function policyText(key: PolicyKey, value: number): JsonValue {
@@ -73,9 +85,11 @@ const policyFormat: Format<ReleasePolicy> = {
     refuseUnknown(
       node,
       path,
-      policyNames.map(([name]) => ({ name })),
+      [...policyNames, stepsMember].map(([name]) => ({ name })),
       refuse,
     );
+    const steps = node.entries.get("steps");
+    if (steps !== undefined) policy.steps = readSteps(steps.node, `${path}.steps`, refuse);
     for (const [name, key] of policyNames) {
       const entry = node.entries.get(name);
       if (entry === undefined) continue;
@@ -88,9 +102,16 @@ const policyFormat: Format<ReleasePolicy> = {
     const members = policyNames.map(([name, key]) => {
       return [name, policyText(key, policy[key] ?? releasePolicyDefaults[key])] as const;
     });
-    return Object.fromEntries(members);
+    return Object.fromEntries([...members, ...(policy.steps.length > 0 ? [["steps", policy.steps]] : [])]);
   },
 };
+
+function readSteps(node: SourceNode, path: string, refuse: Refuse): number[] {
+  if (node.kind === "list")
+    return node.items.map((item, index) => count.read(item, `${path}[${index}]`, refuse));
+  refuse(path, `must be a list of whole numbers, but is ${wordOf(node)}`);
+  return [];
+}
 
 function readSeconds(node: SourceNode, path: string, refuse: Refuse): number {
   let isText = true;
@@ -108,7 +129,7 @@ const policyField = field<AppFields, "policy">(
   "release",
   "policy",
   policyFormat,
-  "How one release replaces another. A release becomes the current one after all of its pods have been ready for `readyFor` (10s); if they are not within `deadline` (10m), it has failed. The previous one keeps running for `drainFor` (30s). `history` (10) ended releases are kept.",
+  "How one release replaces another. A release becomes the current one after all of its pods have been ready for `readyFor` (10s); if they are not within `deadline` (10m), it has failed. The previous one keeps running for `drainFor` (30s). `history` (10) ended releases are kept. With `steps`, such as `[10, 50]`, a ready release first gets these percentages of the requests by hostname, each for `stepFor` (1m).",
 );
 
 const schema = defineDocument<AppFields, AppContent>({
@@ -152,6 +173,7 @@ const schema = defineDocument<AppFields, AppContent>({
 });
 
 function translatePolicy({ path, message }: { readonly path: string; readonly message: string }) {
+  if (path.startsWith("policy.steps")) return { path: path.replace("policy.", "release."), message };
   const found = policyNames.find(
     ([, key]) => path === `policy.${key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`,
   );

@@ -9,23 +9,28 @@ export const releasePolicyDefaults = {
   deadlineSeconds: 600,
   drainSeconds: 30,
   history: 10,
+  stepSeconds: 60,
 } as const;
 
 type PolicyValues = Pick<ReleasePolicy, keyof typeof releasePolicyDefaults>;
 
 /** In milliseconds. */
-export function policyOf(policy: PolicyValues | undefined): {
+export function policyOf(policy: (PolicyValues & Pick<ReleasePolicy, "steps">) | undefined): {
   readonly readyMs: bigint;
   readonly deadlineMs: bigint;
   readonly drainMs: bigint;
   readonly history: number;
+  readonly steps: readonly number[];
+  readonly stepMs: bigint;
 } {
-  const { readySeconds, deadlineSeconds, drainSeconds, history } = complete(policy);
+  const { readySeconds, deadlineSeconds, drainSeconds, history, stepSeconds } = complete(policy);
   return {
     readyMs: msOf(readySeconds),
     deadlineMs: msOf(deadlineSeconds),
     drainMs: msOf(drainSeconds),
     history,
+    steps: policy?.steps ?? [],
+    stepMs: msOf(stepSeconds),
   };
 }
 
@@ -36,6 +41,7 @@ function complete(policy: PolicyValues = {}): Readonly<Record<keyof PolicyValues
     deadlineSeconds: policy.deadlineSeconds ?? fallbacks.deadlineSeconds,
     drainSeconds: policy.drainSeconds ?? fallbacks.drainSeconds,
     history: policy.history ?? fallbacks.history,
+    stepSeconds: policy.stepSeconds ?? fallbacks.stepSeconds,
   };
 }
 
@@ -44,13 +50,22 @@ function msOf(seconds: number): bigint {
 }
 
 const dayS = 86_400;
+const stepsMax = 20;
 
 /** Reports the problems of a policy by wire name. */
-export function checkReleasePolicy(policy: PolicyValues | undefined, refuse: Refuse): void {
-  const { readySeconds, deadlineSeconds, drainSeconds, history } = complete(policy);
+export function checkReleasePolicy(
+  policy: (PolicyValues & Pick<ReleasePolicy, "steps">) | undefined,
+  refuse: Refuse,
+): void {
+  const { readySeconds, deadlineSeconds, drainSeconds, history, stepSeconds } = complete(policy);
   parseAmount("policy.ready_seconds", readySeconds, 0, dayS, refuse);
   parseAmount("policy.deadline_seconds", deadlineSeconds, 1, dayS, refuse);
   parseAmount("policy.drain_seconds", drainSeconds, 0, dayS, refuse);
   // Each kept release keeps its spec and its encrypted secrets.
   parseAmount("policy.history", history, 1, 20, refuse);
+  parseAmount("policy.step_seconds", stepSeconds, 1, dayS, refuse);
+  const { steps = [] } = policy ?? {};
+  if (steps.length > stepsMax) refuse("policy.steps", `must be at most ${stepsMax}, but are ${steps.length}`);
+  for (const [index, step] of steps.entries())
+    parseAmount(`policy.steps[${index}]`, step, (steps[index - 1] ?? 0) + 1, 99, refuse);
 }

@@ -12,6 +12,8 @@
 //   ends only after the agent has reported that, so that no connection is sent to pods that are gone.
 // - An undo makes a release that drains current again at once, if all of its pods are seen ready and it has enough of them.
 //   Otherwise what it ran starts as a new release.
+// - With hostnames and steps, a release that is ready gets a part of the requests before it becomes current, and none from the
+//   step on in which it is seen unready. If it ends instead, it drains first.
 // - A step depends only on what is stored and seen, so that it may be repeated, or made by another server.
 import { clone, create, equals } from "@bufbuild/protobuf";
 import { formatDuration } from "../../config/duration.ts";
@@ -56,6 +58,8 @@ export type Traffic =
       readonly isFinal: boolean;
       /** The agent has applied the newest route. Until then the report may be from before traffic moved away and back. */
       readonly isSettled: boolean;
+      /** What gets a part of the requests by hostname beside it; empty for none. */
+      readonly nextDeploymentId?: string;
     };
 
 const noRoute: Traffic = { state: "none" };
@@ -92,7 +96,9 @@ export function wantedDeployments({ releases }: App): readonly ApplyDeployment[]
 /** Its route; undefined without one. Backends are what runs: a release may be reached before traffic moves to it. */
 export function wantedRoute(app: App): ApplyRoute | undefined {
   const leadsTo = currentRelease(app)?.template?.deploymentId ?? "";
-  return app.spec && appRoute(app.spec, leadsTo, wantedDeployments(app));
+  const { percent = 0, template } = startingRelease(app) ?? {};
+  const next = leadsTo === "" ? undefined : { deploymentId: template?.deploymentId ?? "", percent };
+  return app.spec && appRoute(app.spec, leadsTo, wantedDeployments(app), next);
 }
 
 /** The app after the steps that are due; the same object if none is. */
@@ -105,8 +111,11 @@ export function advance(
   const next = clone(AppSchema, app);
   const now = BigInt(Math.trunc(nowMs));
   const starting = startingRelease(next);
-  if (starting !== undefined)
-    judge(next, starting, next.paused ? { state: "unknown" } : sightOf(starting), now);
+  if (starting !== undefined) {
+    const sight = sightOf(starting);
+    keepFromUnready(starting, sight, now);
+    judge(next, starting, next.paused ? { state: "unknown" } : sight, now);
+  }
   for (const release of next.releases) {
     if (release.phase === Phase.DRAINING) drain(next, release, traffic, now);
   }
@@ -114,11 +123,17 @@ export function advance(
   return equals(AppSchema, app, next) ? app : next;
 }
 
+/** Requests go to what is not seen unready only, also while the app is paused. The time to its deadline starts again. */
+function keepFromUnready(release: Release, { state }: Sight, now: bigint): void {
+  if (release.percent === 0 || state === "ready" || state === "unknown") return;
+  Object.assign(release, { percent: 0, percentAtMs: 0n, startedAtMs: now });
+}
+
 function judge(app: App, release: Release, sight: Sight, now: bigint): void {
   const { readyMs, deadlineMs } = policyOf(app.spec?.policy);
   if (sight.state === "unknown") {
     // All times count from the beginning once it is seen again.
-    Object.assign(release, { startedAtMs: 0n, readySinceMs: 0n, failingSinceMs: 0n });
+    Object.assign(release, { startedAtMs: 0n, readySinceMs: 0n, failingSinceMs: 0n, percentAtMs: 0n });
     return;
   }
   // A clock that was set back must not make a release wait for the time it was set back by.
@@ -128,7 +143,7 @@ function judge(app: App, release: Release, sight: Sight, now: bigint): void {
   if (sight.state === "ready") {
     release.readySinceMs = since(release.readySinceMs);
     release.failingSinceMs = 0n;
-    if (now - release.readySinceMs >= readyMs) makeCurrent(app, release, now);
+    if (now - release.readySinceMs >= readyMs) moveOn(app, release, now);
     return;
   }
   release.readySinceMs = 0n;
@@ -150,6 +165,19 @@ function judge(app: App, release: Release, sight: Sight, now: bigint): void {
   }
 }
 
+/** The next step of a release that is ready, if that is due: more requests, or all of them. */
+function moveOn(app: App, release: Release, now: bigint): void {
+  const { steps, stepMs } = policyOf(app.spec?.policy);
+  if (release.percent > 0) {
+    release.percentAtMs = earlier(release.percentAtMs || now, now);
+    if (now - release.percentAtMs < stepMs) return;
+  }
+  const hasSteps = (app.spec?.hostnames ?? []).length > 0 && currentRelease(app) !== undefined;
+  const next = hasSteps ? steps.find((percent) => percent > release.percent) : undefined;
+  if (next === undefined) makeCurrent(app, release, now);
+  else Object.assign(release, { percent: next, percentAtMs: now });
+}
+
 // A Service that moves reaches the proxies of all nodes within about 3 seconds, and a connection that was opened by then
 // gets 2 more.
 const routeDrainMinMs = 5_000n;
@@ -158,20 +186,27 @@ function drain(app: App, release: Release, traffic: Traffic, now: bigint): void 
   const { drainMs } = policyOf(app.spec?.policy);
   release.drainingAtMs = earlier(release.drainingAtMs, now);
   if (traffic.state === "none") {
-    if (now - release.drainingAtMs >= drainMs) end(release, Phase.RETIRED, now);
+    if (now - release.drainingAtMs >= drainMs) retire(release, now);
     return;
   }
   if (traffic.state === "at") {
     const own = release.template?.deploymentId;
     const current = currentRelease(app)?.template?.deploymentId;
-    const hasMoved = traffic.isFinal ? traffic.deploymentId !== own : traffic.deploymentId === current;
+    const isAtOwn = traffic.deploymentId === own || traffic.nextDeploymentId === own;
+    const hasMoved = !isAtOwn && (traffic.isFinal || traffic.deploymentId === current);
     if (!hasMoved) release.movedAtMs = 0n;
     else if (traffic.isFinal || traffic.isSettled || release.movedAtMs > 0n)
       release.movedAtMs = earlier(release.movedAtMs || now, now);
   }
   if (release.movedAtMs === 0n) return;
   const leastMs = drainMs > routeDrainMinMs ? drainMs : routeDrainMinMs;
-  if (now - release.movedAtMs >= leastMs) end(release, Phase.RETIRED, now);
+  if (now - release.movedAtMs >= leastMs) retire(release, now);
+}
+
+function retire(release: Release, now: bigint): void {
+  const { currentAtMs, reason } = release;
+  const phase = reason === "" ? Phase.SUPERSEDED : Phase.FAILED;
+  end(release, currentAtMs > 0n ? Phase.RETIRED : phase, now, reason);
 }
 
 function makeCurrent(app: App, to: Release, now: bigint): void {
@@ -181,7 +216,7 @@ function makeCurrent(app: App, to: Release, now: bigint): void {
     from.drainingAtMs = now;
     from.movedAtMs = 0n;
   }
-  to.phase = Phase.CURRENT;
+  Object.assign(to, { phase: Phase.CURRENT, percent: 0, percentAtMs: 0n });
   // Later than any other, also after the clock was set back: the order says which release was current before.
   to.currentAtMs = app.releases.reduce((latest, { currentAtMs }) => later(latest, currentAtMs + 1n), now);
   to.drainingAtMs = 0n;
@@ -326,5 +361,15 @@ function release(app: App, { by, atMs, cause, secrets }: Origin): App {
 
 function supersede(app: App, now: bigint): void {
   const starting = startingRelease(app);
-  if (starting !== undefined) end(starting, Phase.SUPERSEDED, now);
+  if (starting === undefined) return;
+  if (starting.percent === 0) end(starting, Phase.SUPERSEDED, now);
+  // It gets requests, until the agent reports that it does not.
+  else
+    Object.assign(starting, {
+      phase: Phase.DRAINING,
+      drainingAtMs: now,
+      movedAtMs: 0n,
+      percent: 0,
+      percentAtMs: 0n,
+    });
 }

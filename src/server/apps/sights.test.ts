@@ -40,18 +40,34 @@ const serving = agent({ state: { controllers: [routes] } });
 test("traffic is where a heard agent reported it, and unknown before that", () => {
   assert.deepEqual(trafficOf(undefined, serving, nowMs), { state: "none" });
   assert.deepEqual(trafficOf(unreported, serving, nowMs), { state: "unknown" });
-  const at = { state: "at", deploymentId: "app_web-1", isFinal: false, isSettled: true };
+  const at = {
+    state: "at",
+    deploymentId: "app_web-1",
+    isFinal: false,
+    isSettled: true,
+    nextDeploymentId: "",
+  };
   assert.deepEqual(trafficOf(reported("app_web-1"), serving, nowMs), at);
   assert.deepEqual(trafficOf(reported("app_web-1"), serving, nowMs + 600_000), { state: "unknown" });
 });
 
 test("a report of traffic may be older than the newest route until the agent has applied that", () => {
   const behind = { name: "routes", stream: { settledUpTo: 6n } };
-  const at = { state: "at", deploymentId: "app_web-1", isFinal: false, isSettled: false };
+  const at = {
+    state: "at",
+    deploymentId: "app_web-1",
+    isFinal: false,
+    isSettled: false,
+    nextDeploymentId: "",
+  };
   assert.deepEqual(trafficOf(reported("app_web-1"), agent({ state: { controllers: [behind] } }), nowMs), at);
   const breaker = { state: Breaker.OPEN };
   const paused = agent({ state: { controllers: [{ ...routes, breaker }] } });
-  assert.deepEqual(trafficOf(reported("app_web-1"), paused, nowMs), { ...at, isSettled: true });
+  assert.deepEqual(trafficOf(reported("app_web-1"), paused, nowMs), {
+    ...at,
+    isSettled: true,
+    nextDeploymentId: "",
+  });
   const older = { ...reported("app_web-1"), reportedVersion: 6n };
   assert.deepEqual(trafficOf(older, paused, nowMs), { state: "unknown" });
 });
@@ -62,7 +78,13 @@ test("an agent without routes leads nobody anywhere, unless it reported otherwis
     const without = agent({ state: { controllers } });
     assert.deepEqual(trafficOf(unreported, without, nowMs), { state: "none" });
     assert.deepEqual(trafficOf(reported("", false), without, nowMs), { state: "none" });
-    const left = { state: "at", deploymentId: "app_web-1", isFinal: true, isSettled: false };
+    const left = {
+      state: "at",
+      deploymentId: "app_web-1",
+      isFinal: true,
+      isSettled: false,
+      nextDeploymentId: "",
+    };
     assert.deepEqual(trafficOf(reported("app_web-1"), without, nowMs), left);
   }
 });
@@ -73,7 +95,7 @@ test("a route that is refused stays where it was reported", () => {
     state: { controllers: [routes] },
     troubledObjects: [{ ...trouble, outcome: Outcome.CONFLICT, reason: "taken" }],
   });
-  const nowhere = { state: "at", deploymentId: "", isFinal: true, isSettled: true };
+  const nowhere = { state: "at", deploymentId: "", isFinal: true, isSettled: true, nextDeploymentId: "" };
   assert.deepEqual(trafficOf(unreported, refusing, nowMs), nowhere);
   assert.deepEqual(trafficOf(reported("", false), refusing, nowMs), nowhere);
   assert.deepEqual(trafficOf(reported("app_web-1"), refusing, nowMs), {

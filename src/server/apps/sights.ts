@@ -14,16 +14,19 @@ type Agent = Pick<AgentRecord, "heartbeatAtMs" | "heardSinceMs" | "state" | "kno
 export function trafficOf(route: StoredObject<"route"> | undefined, agent: Agent, nowMs: number): Traffic {
   if (route === undefined) return { state: "none" };
   if (isUnheard(agent, nowMs)) return { state: "unknown" };
-  const { deploymentId = "", exists = false } = route.report ?? {};
+  const { deploymentId = "", exists = false, gateway } = route.report ?? {};
+  const { nextDeploymentId = "" } = gateway ?? {};
   // It has no controller for them, or none yet: what it once reported may still be in the cluster.
   if (!servesKind("route", agent?.state?.report.state))
-    return exists ? { state: "at", deploymentId, isFinal: true, isSettled: false } : { state: "none" };
+    return exists
+      ? { state: "at", deploymentId, isFinal: true, isSettled: false, nextDeploymentId }
+      : { state: "none" };
   const facts = phaseFacts("route", route, agent?.known);
   // It reports nothing at present, so the Service may have moved since.
   if (facts.isHeldBack && route.reportedVersion < route.row.version) return { state: "unknown" };
   const isFinal = phaseOf(facts) === Phase.FAILED;
   if (route.report === undefined && !isFinal) return { state: "unknown" };
-  return { state: "at", deploymentId, isFinal, isSettled: facts.isSettled };
+  return { state: "at", deploymentId, isFinal, isSettled: facts.isSettled, nextDeploymentId };
 }
 
 /** What is seen of each release of an app. */

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file krane/admin/v1/app.proto.
  */
 export const file_krane_admin_v1_app: GenFile = /*@__PURE__*/
-  fileDesc("ChhrcmFuZS9hZG1pbi92MS9hcHAucHJvdG8SDmtyYW5lLmFkbWluLnYxIo0BCgNBcHASJQoEc3BlYxgBIAEoCzIXLmtyYW5lLmFkbWluLnYxLkFwcFNwZWMSDwoHdmVyc2lvbhgCIAEoBBIpCghyZWxlYXNlcxgDIAMoCzIXLmtyYW5lLmFkbWluLnYxLlJlbGVhc2USEwoLbmV4dF9udW1iZXIYBCABKA0SDgoGcGF1c2VkGAUgASgIIqMBCgdBcHBTcGVjEioKCHRlbXBsYXRlGAEgASgLMhguY3RybC52MS5BcHBseURlcGxveW1lbnQSLQoGcG9saWN5GAIgASgLMh0ua3JhbmUuYWRtaW4udjEuUmVsZWFzZVBvbGljeRIqCgZleHBvc2UYAyABKA4yGi5jdHJsLnYxLkFwcGx5Um91dGUuRXhwb3NlEhEKCWhvc3RuYW1lcxgEIAMoCSLBAQoNUmVsZWFzZVBvbGljeRIaCg1yZWFkeV9zZWNvbmRzGAEgASgNSACIAQESHQoQZGVhZGxpbmVfc2Vjb25kcxgCIAEoDUgBiAEBEhoKDWRyYWluX3NlY29uZHMYAyABKA1IAogBARIUCgdoaXN0b3J5GAQgASgNSAOIAQFCEAoOX3JlYWR5X3NlY29uZHNCEwoRX2RlYWRsaW5lX3NlY29uZHNCEAoOX2RyYWluX3NlY29uZHNCCgoIX2hpc3RvcnkijQQKB1JlbGVhc2USDgoGbnVtYmVyGAEgASgNEioKCHRlbXBsYXRlGAIgASgLMhguY3RybC52MS5BcHBseURlcGxveW1lbnQSLAoFcGhhc2UYAyABKA4yHS5rcmFuZS5hZG1pbi52MS5SZWxlYXNlLlBoYXNlEg0KBWNhdXNlGAQgASgJEhIKCmNyZWF0ZWRfYnkYBSABKAkSFQoNY3JlYXRlZF9hdF9tcxgGIAEoAxIVCg1zdGFydGVkX2F0X21zGAcgASgDEhYKDnJlYWR5X3NpbmNlX21zGAggASgDEhgKEGZhaWxpbmdfc2luY2VfbXMYCSABKAMSFQoNY3VycmVudF9hdF9tcxgKIAEoAxIWCg5kcmFpbmluZ19hdF9tcxgLIAEoAxITCgtlbmRlZF9hdF9tcxgMIAEoAxIOCgZyZWFzb24YDSABKAkSFQoNb2xkZXJfc2VjcmV0cxgOIAEoCBITCgttb3ZlZF9hdF9tcxgPIAEoAyKUAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABISCg5QSEFTRV9TVEFSVElORxABEhEKDVBIQVNFX0NVUlJFTlQQAhISCg5QSEFTRV9EUkFJTklORxADEhEKDVBIQVNFX1JFVElSRUQQBBIQCgxQSEFTRV9GQUlMRUQQBRIUChBQSEFTRV9TVVBFUlNFREVEEAZiBnByb3RvMw", [file_ctrl_v1_deployment, file_ctrl_v1_route]);
+  fileDesc("ChhrcmFuZS9hZG1pbi92MS9hcHAucHJvdG8SDmtyYW5lLmFkbWluLnYxIo0BCgNBcHASJQoEc3BlYxgBIAEoCzIXLmtyYW5lLmFkbWluLnYxLkFwcFNwZWMSDwoHdmVyc2lvbhgCIAEoBBIpCghyZWxlYXNlcxgDIAMoCzIXLmtyYW5lLmFkbWluLnYxLlJlbGVhc2USEwoLbmV4dF9udW1iZXIYBCABKA0SDgoGcGF1c2VkGAUgASgIIqMBCgdBcHBTcGVjEioKCHRlbXBsYXRlGAEgASgLMhguY3RybC52MS5BcHBseURlcGxveW1lbnQSLQoGcG9saWN5GAIgASgLMh0ua3JhbmUuYWRtaW4udjEuUmVsZWFzZVBvbGljeRIqCgZleHBvc2UYAyABKA4yGi5jdHJsLnYxLkFwcGx5Um91dGUuRXhwb3NlEhEKCWhvc3RuYW1lcxgEIAMoCSL8AQoNUmVsZWFzZVBvbGljeRIaCg1yZWFkeV9zZWNvbmRzGAEgASgNSACIAQESHQoQZGVhZGxpbmVfc2Vjb25kcxgCIAEoDUgBiAEBEhoKDWRyYWluX3NlY29uZHMYAyABKA1IAogBARIUCgdoaXN0b3J5GAQgASgNSAOIAQESDQoFc3RlcHMYBSADKA0SGQoMc3RlcF9zZWNvbmRzGAYgASgNSASIAQFCEAoOX3JlYWR5X3NlY29uZHNCEwoRX2RlYWRsaW5lX3NlY29uZHNCEAoOX2RyYWluX3NlY29uZHNCCgoIX2hpc3RvcnlCDwoNX3N0ZXBfc2Vjb25kcyK1BAoHUmVsZWFzZRIOCgZudW1iZXIYASABKA0SKgoIdGVtcGxhdGUYAiABKAsyGC5jdHJsLnYxLkFwcGx5RGVwbG95bWVudBIsCgVwaGFzZRgDIAEoDjIdLmtyYW5lLmFkbWluLnYxLlJlbGVhc2UuUGhhc2USDQoFY2F1c2UYBCABKAkSEgoKY3JlYXRlZF9ieRgFIAEoCRIVCg1jcmVhdGVkX2F0X21zGAYgASgDEhUKDXN0YXJ0ZWRfYXRfbXMYByABKAMSFgoOcmVhZHlfc2luY2VfbXMYCCABKAMSGAoQZmFpbGluZ19zaW5jZV9tcxgJIAEoAxIVCg1jdXJyZW50X2F0X21zGAogASgDEhYKDmRyYWluaW5nX2F0X21zGAsgASgDEhMKC2VuZGVkX2F0X21zGAwgASgDEg4KBnJlYXNvbhgNIAEoCRIVCg1vbGRlcl9zZWNyZXRzGA4gASgIEhMKC21vdmVkX2F0X21zGA8gASgDEg8KB3BlcmNlbnQYECABKA0SFQoNcGVyY2VudF9hdF9tcxgRIAEoAyKUAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABISCg5QSEFTRV9TVEFSVElORxABEhEKDVBIQVNFX0NVUlJFTlQQAhISCg5QSEFTRV9EUkFJTklORxADEhEKDVBIQVNFX1JFVElSRUQQBBIQCgxQSEFTRV9GQUlMRUQQBRIUChBQSEFTRV9TVVBFUlNFREVEEAZiBnByb3RvMw", [file_ctrl_v1_deployment, file_ctrl_v1_route]);
 
 /**
  * An app: a customer's program and its releases. It lives in the control plane only; a
@@ -146,6 +146,21 @@ export type ReleasePolicy = Message<"krane.admin.v1.ReleasePolicy"> & {
    * @generated from field: optional uint32 history = 4;
    */
   history?: number | undefined;
+
+  /**
+   * How many of a hundred requests by hostname a ready release gets before it becomes the
+   * current one: one step after the other, ascending. Without hostnames they have no effect.
+   *
+   * @generated from field: repeated uint32 steps = 5;
+   */
+  steps: number[];
+
+  /**
+   * How long each step lasts.
+   *
+   * @generated from field: optional uint32 step_seconds = 6;
+   */
+  stepSeconds?: number | undefined;
 };
 
 /**
@@ -266,6 +281,20 @@ export type Release = Message<"krane.admin.v1.Release"> & {
    * @generated from field: int64 moved_at_ms = 15;
    */
   movedAtMs: bigint;
+
+  /**
+   * While it starts and is ready: how many of a hundred requests by hostname it gets.
+   *
+   * @generated from field: uint32 percent = 16;
+   */
+  percent: number;
+
+  /**
+   * Since when; 0 if that does not count, as while the agent is silent.
+   *
+   * @generated from field: int64 percent_at_ms = 17;
+   */
+  percentAtMs: bigint;
 };
 
 /**
