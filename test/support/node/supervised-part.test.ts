@@ -28,7 +28,7 @@ function scriptedProcesses() {
   return { begin, ends, started };
 }
 
-const options = { restartAfterMs: 1, restartsMax: 3 };
+const options = { restartAfterMs: 1, wellAfterMs: 600_000, restartsMax: 3 };
 
 test("a component that ends is started again, but not for ever", async () => {
   const { begin, ends, started } = scriptedProcesses();
@@ -42,6 +42,15 @@ test("a component that ends is started again, but not for ever", async () => {
   other.ends.at(-1)?.("exit code 1");
   await other.started(2);
   assert.equal(ends.length, options.restartsMax + 1);
+});
+
+test("ends of a component that had started well do not add up", async () => {
+  const { begin, ends, started } = scriptedProcesses();
+  supervise(begin, { ...options, wellAfterMs: 0 });
+  for (let count = 1; count <= 3 * options.restartsMax; count += 1) {
+    await started(count);
+    ends.at(-1)?.("signal SIGKILL");
+  }
 });
 
 test("a component that was stopped stays so until it is started, once", async () => {

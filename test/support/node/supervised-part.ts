@@ -14,16 +14,19 @@ export interface SupervisedPart {
 
 export interface SupervisionOptions {
   readonly restartAfterMs: number;
-  /** How often in a row it may end. A component that cannot start is left alone, and its log says why. */
+  /** One that ran for so long had started well. */
+  readonly wellAfterMs: number;
+  /** How often in a row it may end before that. A component that cannot start is left alone, and its log says why. */
   readonly restartsMax: number;
 }
 
-const likeSystemd: SupervisionOptions = { restartAfterMs: 500, restartsMax: 100 };
+// A kubelet keeps ending for as long as containerd takes to find its containers after a crash: minutes, on a busy machine.
+const likeSystemd: SupervisionOptions = { restartAfterMs: 2_000, wellAfterMs: 30_000, restartsMax: 300 };
 
 /** Starts it at once. */
 export function supervise(
   begin: () => Leashed,
-  { restartAfterMs, restartsMax }: SupervisionOptions = likeSystemd,
+  { restartAfterMs, wellAfterMs, restartsMax }: SupervisionOptions = likeSystemd,
 ): SupervisedPart {
   let running = begin();
   let shift = keepRunning();
@@ -32,7 +35,9 @@ export function supervise(
     const own = { isOver: false };
     const watch = async () => {
       for (let restarts = 0; restarts < restartsMax; restarts += 1) {
+        const begunMs = performance.now();
         await running.ended;
+        if (performance.now() - begunMs >= wellAfterMs) restarts = 0;
         await delay(restartAfterMs);
         if (own.isOver) return;
         running = begin();
