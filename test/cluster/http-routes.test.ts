@@ -52,7 +52,6 @@ test("what would be wrong for a Gateway is refused", async (t) => {
   if (!("text" in definition)) return t.skip(definition.missing);
   const route = await routeOf(t, "gateway");
   const refused = [
-    { ...route.spec, hostnames: ["10.0.0.1"] },
     { ...route.spec, hostnames: ["Shop.example.com"] },
     { ...route.spec, hostnames: Array.from({ length: 17 }, (_, index) => `a${index}.example.com`) },
     { ...route.spec, unknown: true },
