@@ -234,6 +234,11 @@ export class DesiredStore<Spec> {
     return held?.entry.want.kind === "delete" && !this.confirmed.has(key) ? held.lowerAnswers : 0;
   }
 
+  /** Whether the open stream contradicts the Delete of the key. */
+  isDoubted(key: string): boolean {
+    return this.doubts.has(key);
+  }
+
   ask(key: string): Question {
     const held = this.held.get(key);
     const knownVersion = held === undefined || held.isRestored ? 0n : held.entry.version;

@@ -12,7 +12,8 @@
 // - An object that the scheduler ordered is asked for only if the control plane has sent a version of it too, so that
 //   a restored control plane with lower versions is followed. If it does not know such an object, that means nothing.
 // - A deleted key is asked for only after the stream was opened again, because only then may the control plane have been
-//   restored from a backup. If it sends a state, the stream is replayed, which shows whether the Delete was lost.
+//   restored from a backup, or if the stream sends an older state of it. If it sends a state, the stream is replayed, which shows
+//   whether the Delete was lost.
 // - After a few failures in a row, a pass asks for an object that was answered before. If that fails too, the control
 //   plane is down, and the pass ends instead of sending thousands of requests. If it does not, only those objects are
 //   broken. They are asked for last in the next pass, so they never keep the others from being asked for.
@@ -249,7 +250,8 @@ export class Resync<Spec> {
       const isScheduled = entry?.origin === "scheduler";
       if (isScheduled && entry.version === 0n) return;
       const isDeleted = entry?.want.kind === "delete";
-      const isDoubtful = !isScheduled && (withDeleted || store.contradictions(key) > 0);
+      const isContradicted = store.isDoubted(key) || store.contradictions(key) > 0;
+      const isDoubtful = !isScheduled && (withDeleted || isContradicted);
       // A wanted deletion needs no confirmation.
       if (isDeleted && !isDoubtful) return;
       const mayBeAbsent = !isScheduled && !isDeleted;

@@ -88,3 +88,19 @@ for (const namesIncarnation of [false, true]) {
     await world.stop();
   });
 }
+
+test("an older control plane: an object that is ordered again long after the restore comes back, although its number is lower", async () => {
+  const { world } = await afterDeletion(false);
+  const { faults } = world.plane;
+  faults.restoreFromEmpty(region);
+  faults.insertBehind(region, "deployment", deployment(2, { replicas: 1 }), 2n);
+  faults.setCounter(region, 3n);
+  await world.clock.advance(3 * resyncMs);
+  faults.insertBehind(region, "deployment", deployment(1, { replicas: 1 }), 1n);
+  await world.until(
+    "the object is back, after the stream was replayed and three resyncs agreed",
+    async () => (await world.replicaSetNames()).includes("web-1"),
+    900_000,
+  );
+  await world.stop();
+});
