@@ -1,5 +1,6 @@
 // Checks which seals the objects in the cluster have, with the agent's keys: what is sealed for another region or with
 // another key is neither changed nor deleted. Creates no key.
+import { callingParts } from "../agent/cluster-calls.ts";
 import { regionOf } from "../agent/seal-step.ts";
 import { createAgentSecret } from "../agent/secrets.ts";
 import type { Clock } from "../concurrency/clock.ts";
@@ -25,13 +26,16 @@ export interface SealCheckDeps {
 }
 
 /** What krane writes, as its controllers select it. Pull secrets are left out: krane may not list Secrets. */
-const selections: readonly (readonly [ResourceKind, Selection])[] = allKinds.flatMap(({ clusterCalls }) =>
-  clusterCalls.flatMap(({ kind, namespace, labelSelector }) =>
-    labelSelector === undefined
-      ? []
-      : [[kind, { labelSelector, ...(namespace !== undefined && { namespace }) }]],
-  ),
-);
+function selectionsOf(config: Config): readonly (readonly [ResourceKind, Selection])[] {
+  const parts = callingParts(config);
+  return allKinds.flatMap(({ clusterCalls }) =>
+    clusterCalls.flatMap(({ part, kind, namespace, labelSelector }) =>
+      labelSelector === undefined || !parts.includes(part)
+        ? []
+        : [[kind, { labelSelector, ...(namespace !== undefined && { namespace }) }] as const],
+    ),
+  );
+}
 
 const pageSize = 500;
 // A check has a few seconds. krane status counts all of them.
@@ -56,7 +60,7 @@ export async function checkSeals(
     return [problem(name, error.message, `restore ${secret}, or correct seal.keys`)];
   }
   if (seal === undefined) return [ok(name, `no key yet; the agent creates ${secret} at its first start`)];
-  const found = await judgeAll(seal, api, signal);
+  const found = await judgeAll(seal, selectionsOf(config), api, signal);
   if (found === "forbidden") return [skipped(name, "these credentials may not list krane's objects")];
   return findingsOf(name, seal, found);
 }
@@ -72,7 +76,12 @@ interface FoundObjects {
   readonly isCut: boolean;
 }
 
-async function judgeAll(seal: Seal, api: KubeApi, signal: AbortSignal): Promise<FoundObjects | "forbidden"> {
+async function judgeAll(
+  seal: Seal,
+  selections: ReturnType<typeof selectionsOf>,
+  api: KubeApi,
+  signal: AbortSignal,
+): Promise<FoundObjects | "forbidden"> {
   const objects: Judged[] = [];
   let isCut = false;
   try {
