@@ -282,11 +282,11 @@ export const settings = {
     patternText("name", /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/, "the name of a listener"),
     "The only listener of the Gateway to use; all if not set.",
   ),
-  gatewayProxies: settingWithDefault(
+  // Without a default, because the section as a whole is optional: a printed configuration would have a part of it.
+  gatewayProxies: setting(
     "gateway.proxies",
     oneOf(["pods", "cilium"]),
-    "pods",
-    "Where the Gateway's requests come from, which network policies admit: all `pods` of `gateway.proxy_namespace`, or the proxy that is part of `cilium`.",
+    "Where the Gateway's requests come from, which network policies admit: all `pods` of `gateway.proxy_namespace`, or the proxy that is part of `cilium`. Default: `pods`.",
   ),
   gatewayProxyNamespace: setting(
     "gateway.proxy_namespace",
