@@ -87,8 +87,16 @@ test("the kubectl session in the README gives the output shown there", async (t)
   for (const exchange of commands) await replay(shell, exchange);
 });
 
-/** Their commands look at kinds that only other programs create, so an embedded cluster has neither them nor the cause. */
-const impossible: ReadonlySet<Cause> = new Set(["isolation-lowered", "quota", "changed-by-cluster"]);
+/**
+ * Their commands look at kinds that only other programs create, so an embedded cluster has neither them nor the cause. That of
+ * `not-at-gateway` is for clusters with the Gateway API, which the remedy names first.
+ */
+const impossible: ReadonlySet<Cause> = new Set([
+  "isolation-lowered",
+  "quota",
+  "changed-by-cluster",
+  "not-at-gateway",
+]);
 
 test("krane dev answers every kubectl command that krane why recommends", async (t) => {
   const binaries = await findKubectl();
