@@ -319,6 +319,8 @@ function causeOfAttempt(reason: string): Verdict["cause"] {
 /** A reason from krane's own validation contains no HTTP status. */
 function causeOfRefusal(reason: string): Verdict["cause"] {
   if (reason.startsWith("the cluster lowers the isolation of ")) return "isolation-lowered";
+  // With other problems beside it, upgrading the agent would not be enough.
+  if (/^\w+ is \d+, which this version of krane does not know$/.test(reason)) return "agent-too-old";
   return /: 4\d\d\b/.test(reason) ? "refused-by-cluster" : "invalid-spec";
 }
 
@@ -368,8 +370,14 @@ const summaries: Readonly<
   unauthenticated: "The cluster rejects the agent's credentials.",
   forbidden: "krane lacks a permission in the cluster.",
   retrying: "The last attempt failed; the agent retries.",
-  "agent-too-old": ({ agent, object }) =>
-    `The agent of region ${agent.region} is too old for ${kindOfObject(object.ref?.kind)?.plural ?? "it"}.`,
+  "agent-too-old": ({ agent, object, trouble }) => {
+    const isTooOld = `The agent of region ${agent.region} is too old for`;
+    if (trouble?.outcome !== Outcome.PARKED)
+      return `${isTooOld} ${kindOfObject(object.ref?.kind)?.plural ?? "it"}.`;
+    const rest =
+      trouble.appliedVersion === 0n ? "nothing is applied" : "the last good version stays in force";
+    return `${isTooOld} a value in the spec; ${rest} until it is upgraded.`;
+  },
   "stream-down": ({ object }) =>
     `The agent is not connected to the control plane and has not received version ${object.version}.`,
   "not-settled": ({ object, controller }) => {

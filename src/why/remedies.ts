@@ -73,7 +73,7 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
     "Grant krane's ServiceAccount the permission named in the reason; krane doctor checks all permissions.",
   retrying: "Wait for the next attempt. If it keeps failing, fix what the reason names.",
   "agent-too-old":
-    "Upgrade the agent, with the chart that belongs to it: routes need permissions of their own. It then continues by itself.",
+    "Upgrade the agent, with the chart that belongs to it: what is new may need more permissions. It then continues by itself.",
   "stream-down": ({ errorCode }) =>
     errorCode === "unauthenticated" || errorCode === "permission_denied"
       ? "Give the agent a token that the control plane accepts for its region (control.token)."

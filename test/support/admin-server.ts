@@ -1,6 +1,6 @@
 // A control plane on a loopback port with everything in memory, for tests of the admin
 // API and of the commands that call it.
-import { type Client, createClient } from "@connectrpc/connect";
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { readTextFile } from "../../src/cli/process/text-file.ts";
 import { type Clock, createSystemClock } from "../../src/concurrency/clock.ts";
@@ -16,6 +16,8 @@ export interface AdminServerOptions {
   /** All that it knows. Default: `local.dev`. */
   readonly regions?: readonly string[];
   readonly clock?: Clock;
+  /** Of the API of the agents. */
+  readonly interceptors?: readonly Interceptor[];
 }
 
 export interface AdminServer {
@@ -43,12 +45,12 @@ const adminTokens = {
 } as const;
 
 export async function startAdminServer(options: AdminServerOptions = {}): Promise<AdminServer> {
-  const { regions = ["local.dev"], clock = createSystemClock() } = options;
+  const { regions = ["local.dev"], clock = createSystemClock(), interceptors = [] } = options;
   const deps = { clock, log: createQuietLog(), readTextFile };
   const { readWrite, readOnly, logs } = adminTokens;
   const lines = `ann read-write ${readWrite}\nbob read-only ${readOnly}\nlea logs ${logs}`;
   const plane = createTestPlane(
-    { tokens: [new Secret(adminTokens.agent)], adminTokens: new Secret(lines) },
+    { tokens: [new Secret(adminTokens.agent)], adminTokens: new Secret(lines), interceptors },
     deps,
   );
   for (const region of regions) await plane.admin.registerRegion(region);

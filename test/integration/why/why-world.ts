@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { main } from "../../../src/cli/main.ts";
 import type { Cause, Explanation } from "../../../src/why/explanation.ts";
-import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
+import { type AdminServer, type AdminServerOptions, startAdminServer } from "../../support/admin-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeIo } from "../../support/fake-io.ts";
 import { freePort } from "../../support/krane-process.ts";
@@ -33,16 +33,20 @@ export interface WhyWorld extends WhyRegion {
 
 export async function createWhyWorld(
   t: TestContext,
-  options: { readonly withoutCilium?: boolean } = {},
+  options: { readonly withoutCilium?: boolean } & AdminServerOptions = {},
 ): Promise<WhyWorld> {
   const cluster = await serveCluster(options);
   t.after(() => cluster.stop());
-  return { ...(await createWhyRegion(t, cluster.kubeconfig)), cluster };
+  return { ...(await createWhyRegion(t, cluster.kubeconfig, options)), cluster };
 }
 
 /** Around a cluster that there is already. */
-export async function createWhyRegion(t: TestContext, kubeconfig: string): Promise<WhyRegion> {
-  const server = await startAdminServer();
+export async function createWhyRegion(
+  t: TestContext,
+  kubeconfig: string,
+  options: AdminServerOptions = {},
+): Promise<WhyRegion> {
+  const server = await startAdminServer(options);
   t.after(() => server.stop());
   const { url, region, tokens } = server;
   const env = { KRANE_SERVER: url, KRANE_TOKEN: tokens.readWrite, KRANE_REGION: region };
