@@ -1,16 +1,30 @@
 // HTTPRoutes meet a real API server and the definition that the Gateway API publishes: what krane writes is accepted to the last
-// field, and the server adds nothing to it.
+// field, and the server adds nothing to it. The agent keeps one with the rights of the chart.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import { parseAllDocuments } from "yaml";
+import { findSeal } from "../../src/engine/seal-keys.ts";
+import { ApplyRoute_Expose as Expose } from "../../src/gen/ctrl/v1/route_pb.ts";
+import { AppSpecSchema } from "../../src/gen/krane/admin/v1/app_pb.ts";
+import { createKubeApi } from "../../src/kube/client.ts";
+import { httpRoutes } from "../../src/kube/resources.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
+import { advanceReleases } from "../../src/server/apps/release-steps.ts";
+import { withSpec } from "../../src/server/apps/releases.ts";
 import { helm, resolveGoTool } from "../../tools/go-tool.ts";
 import { renderChart } from "../../tools/helm-chart.ts";
+import { agentToken } from "../integration/agent/agent-world.ts";
+import { dev as region, serveControlPlane, token } from "../integration/server/served-control-plane.ts";
+import { startAgentProcess } from "../support/agent-process.ts";
+import { realServerTarget } from "../support/cluster/contract-target.ts";
 import { loadHttpRouteDefinition } from "../support/cluster/published-definitions.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { installRights } from "../support/deployed-rights.ts";
+import { applyDeployment } from "../support/deployment-messages.ts";
 import { eventually } from "../support/eventually.ts";
+import { buildKrane } from "../support/krane-process.ts";
 import { assertKeptAsSent, createManifestApplier, pathOf, writeOf } from "../support/manifest-applier.ts";
 
 const cluster = clusterUnderTest();
@@ -29,6 +43,15 @@ before(async () => {
   );
 });
 after(() => cluster.kubectl(["delete", crd, "--ignore-not-found"]));
+
+/** Replaces the admission policy by the one of a chart with `[gateway]`. */
+async function admitGateway(helmPath: string): Promise<void> {
+  const values = ["--set", "agent.gateway.namespace=gateway,agent.gateway.name=public"];
+  const rendered = parseAllDocuments(await renderChart(helmPath, values, never)).map((each) => each.toJS());
+  const items = rendered.filter((each) => each?.kind?.startsWith("ValidatingAdmissionPolicy"));
+  const input = JSON.stringify({ apiVersion: "v1", kind: "List", items });
+  await cluster.kubectl(["apply", "--server-side", "--force-conflicts", "-f", "-"], { input });
+}
 
 interface HttpRoute extends KubeObject {
   readonly spec: { readonly hostnames: readonly string[]; readonly rules: readonly object[] };
@@ -83,13 +106,7 @@ test("the chart's admission policy accepts what krane writes for its Gateway, an
   };
   assert.equal(await ofAgent({}), 422, "the plain manifests have no Gateway");
 
-  const values = ["--set", "agent.gateway.namespace=gateway,agent.gateway.name=public"];
-  const rendered = parseAllDocuments(await renderChart(binary.path, values, never)).map((each) =>
-    each.toJS(),
-  );
-  const items = rendered.filter((each) => each?.kind?.startsWith("ValidatingAdmissionPolicy"));
-  const input = JSON.stringify({ apiVersion: "v1", kind: "List", items });
-  await cluster.kubectl(["apply", "--server-side", "--force-conflicts", "-f", "-"], { input });
+  await admitGateway(binary.path);
   await eventually("it is accepted", async () => assert.equal(await ofAgent({}), 201));
   const [rule] = spec.rules;
   const ref = { name: "web", port: 80 };
@@ -101,4 +118,81 @@ test("the chart's admission policy accepts what krane writes for its Gateway, an
     { rules: [{ ...rule, filters: [{ type: "URLRewrite", urlRewrite: { hostname: "a.example" } }] }] },
   ])
     assert.equal(await ofAgent(changed), 422, JSON.stringify(changed));
+});
+
+test("an agent with the chart's rights writes the HTTPRoute of an app, repairs it, and deletes it with the app", async (t) => {
+  if (!("text" in definition)) return t.skip(definition.missing);
+  const binary = await resolveGoTool(helm, process.env, { report: () => undefined }, never);
+  if (binary.kind === "missing") return t.skip(binary.what);
+  const account = await installRights(cluster, ["agent", "gateway"]);
+  t.after(() => account.remove());
+  await admitGateway(binary.path);
+  const krane = await buildKrane();
+  t.after(() => krane.remove());
+  const { store, admin, running } = await serveControlPlane(t, "h2c");
+  const workspaceId = "ws_1";
+  const [name, other] = ["shop.example.com", "www.example.com"];
+  await admin.grantHostname("*.example.com", workspaceId);
+  const { kubeconfigPath } = account;
+  const controlPlane = { url: running?.url ?? assert.fail("it is not served"), token };
+  const more = '[gateway]\nnamespace = "gateway"\nname = "public"';
+  const place = { program: krane.program, region, controlPlane, kubeconfigPath, agentToken, more };
+  await startAgentProcess(t, place);
+
+  const id = "app_web";
+  const author = { by: "test", atMs: Date.now() };
+  const apply = (...hostnames: readonly string[]) => {
+    const names = { deploymentId: id, k8sName: "web", k8sNamespace: "acme", workspaceId };
+    const template = applyDeployment({ ...names, replicas: 1 });
+    const policy = { readySeconds: 0, drainSeconds: 0 };
+    const spec = create(AppSpecSchema, {
+      template,
+      policy,
+      expose: Expose.GATEWAY,
+      hostnames: [...hostnames],
+    });
+    const origin = { ...author, cause: "applied", secrets: new Uint8Array() };
+    return store.changeApp(region, id, ({ app }) => withSpec(app, spec, origin), author);
+  };
+  const kubectl = (...args: readonly string[]) => cluster.kubectl(["-n", "acme", ...args]);
+  const live = async (): Promise<HttpRoute> =>
+    JSON.parse(await kubectl("get", "httproute", "web", "-o", "json"));
+  const untilServed = (what: string, hostname: string, without = "") =>
+    eventually(
+      what,
+      async () => {
+        await advanceReleases(store, Date.now(), never);
+        const { metadata, spec } = await live();
+        assert.deepEqual(spec.hostnames, [hostname]);
+        assert.match(JSON.stringify(spec.rules), /"name":"web","port":80,"weight":100/);
+        assert.notEqual(metadata?.uid, without);
+        const { row, report } = (await store.app(region, id)).route ?? {};
+        assert.deepEqual([row?.spec.deploymentId, report?.gateway.hostnames], [`${id}-1`, [hostname]]);
+      },
+      { deadlineMs: 60_000 },
+    );
+  await apply(name);
+  await untilServed("it is written", name);
+  const written = await live();
+  const { transport, close } = realServerTarget(cluster);
+  t.after(close);
+  const seal = await findSeal({ region, namespace: "krane" }, createKubeApi(transport), never);
+  assert.equal(seal?.read(httpRoutes, written.metadata).kind, "valid");
+  assert.match(JSON.stringify(written.spec), /"namespace":"gateway"/);
+
+  const edit = { spec: { hostnames: ["evil.example.com"], parentRefs: [{ name: "evil" }] } };
+  await kubectl("patch", "httproute", "web", "--type=merge", "-p", JSON.stringify(edit));
+  await untilServed("an edit is undone", name);
+  assert.deepEqual((await live()).spec, written.spec);
+  await kubectl("delete", "httproute", "web");
+  await untilServed("it is written again", name, written.metadata?.uid);
+  await apply(other);
+  await untilServed("it has another name", other);
+
+  await store.changeApp(region, id, () => "removed", author);
+  await eventually("nothing of the route is left, and its name is free", async () => {
+    const kinds = "httproutes,services,ciliumnetworkpolicies";
+    assert.equal(await kubectl("get", kinds, "-l", "app.kubernetes.io/component=route", "-o", "name"), "");
+    await store.hostnames.revoke("*.example.com");
+  });
 });

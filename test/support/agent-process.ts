@@ -12,6 +12,8 @@ export interface AgentPlace {
   readonly kubeconfigPath: string;
   /** That its AgentService asks for. */
   readonly agentToken: string;
+  /** TOML that comes after what every agent has. */
+  readonly more?: string;
 }
 
 export interface AgentProcess {
@@ -67,7 +69,7 @@ export async function startAgentProcess(
   env: Readonly<Record<string, string>> = {},
   { withFaults = false } = {},
 ): Promise<AgentProcess> {
-  const config = await writeConfig(t);
+  const config = await writeConfig(t, place.more);
   const { child, exit } = startKrane(
     t,
     place.program,
