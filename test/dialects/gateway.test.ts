@@ -19,7 +19,7 @@ import {
 } from "../../src/kube/resources.ts";
 import { labelKeys } from "../../src/model/labels.ts";
 import { advanceReleases } from "../../src/server/apps/release-steps.ts";
-import { createWhyWorld } from "../integration/why/why-world.ts";
+import { createWhyWorld, type WhyWorld } from "../integration/why/why-world.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
 import { eventually } from "../support/eventually.ts";
 import { httpRouteDefinition } from "../support/http-route-definition.ts";
@@ -30,6 +30,20 @@ const gateway = '[gateway]\nnamespace = "gateway"\nname = "public"';
 const owner = { workspaceId: "ws_1", projectId: "proj_1" };
 const ref = { namespace: "acme", name: "web" };
 const hostname = "shop.example.com";
+const exposed = { expose: Expose.GATEWAY, hostnames: [hostname] };
+
+/** Grants the hostname; the result applies an app with an image. */
+async function applyApps({ region, admin, client }: WhyWorld) {
+  await admin.grantHostname(hostname, owner.workspaceId);
+  const people = client();
+  await people.applyEnvironment({ region, id: "env_1", ...owner });
+  return (image: string, reachable: { expose: Expose; hostnames?: string[] }) => {
+    const names = { deploymentId: "app_web", k8sName: "web", k8sNamespace: "acme", environmentId: "env_1" };
+    const template = { ...applyDeployment({ ...names, ...owner, image, replicas: 1 }) };
+    const policy = { readySeconds: 0, drainSeconds: 0 };
+    return people.applyApp({ region, spec: { template, policy, ...reachable } });
+  };
+}
 
 /** The message as an agent reads it that has no name for the value, and not the fields. */
 function withoutGateway(state: RouteState): RouteState {
@@ -61,18 +75,10 @@ const readByOlder =
 test("an agent that knows routes but no Gateway keeps what it applied, is called too old, and rolls apps over", async (t) => {
   let isOlder = true;
   const world = await createWhyWorld(t, { interceptors: [readByOlder(() => isOlder)] });
-  const { region, store, admin, becauseOf } = world;
+  const { region, store, becauseOf } = world;
   const { api } = world.cluster;
   await api.create(customResourceDefinitions, httpRouteDefinition, {}, never);
-  await admin.grantHostname(hostname, owner.workspaceId);
-  const people = world.client();
-  await people.applyEnvironment({ region, id: "env_1", ...owner });
-  const apply = (image: string, exposed: { expose: Expose; hostnames?: string[] }) => {
-    const names = { deploymentId: "app_web", k8sName: "web", k8sNamespace: "acme", environmentId: "env_1" };
-    const template = { ...applyDeployment({ ...names, ...owner, image, replicas: 1 }) };
-    const policy = { readySeconds: 0, drainSeconds: 0 };
-    return people.applyApp({ region, spec: { template, policy, ...exposed } });
-  };
+  const apply = await applyApps(world);
   const leadsTo = async () =>
     (await api.get(services, ref, {}, never))?.spec?.selector?.[labelKeys.deploymentId];
   const phases = async () => {
@@ -83,7 +89,6 @@ test("an agent that knows routes but no Gateway keeps what it applied, is called
     const name = "allow-route-ingress-web";
     return JSON.stringify((await api.get(ciliumNetworkPolicies, { ...ref, name }, {}, never))?.["spec"]);
   };
-  const exposed = { expose: Expose.GATEWAY, hostnames: [hostname] };
 
   const older = await world.startAgent();
   await apply("registry.example/web:1", { expose: Expose.ENVIRONMENT });
@@ -131,4 +136,31 @@ test("an agent with a Gateway serves the routes of a control plane that knows no
   await world.becauseOf("all-well", "route/rt_1");
   assert.ok(await api.get(services, ref, {}, never));
   assert.deepEqual((await api.list(httpRoutes, {}, never)).items, []);
+});
+
+test("a route that an older server wrote without its hostnames loses its HTTPRoute until the app changes", async (t) => {
+  const world = await createWhyWorld(t);
+  const { region, store } = world;
+  const { api } = world.cluster;
+  await api.create(customResourceDefinitions, httpRouteDefinition, {}, never);
+  const apply = await applyApps(world);
+  await world.startAgent(gateway);
+  await apply("registry.example/web:1", exposed);
+  const hostnames = async () => {
+    await advanceReleases(store, Date.now(), never);
+    const route = await api.get(httpRoutes, ref, {}, never);
+    return (route?.["spec"] as { readonly hostnames: readonly string[] } | undefined)?.hostnames;
+  };
+  await eventually("it is served, and no step is due any more", async () => {
+    assert.deepEqual(await hostnames(), [hostname]);
+    assert.deepEqual(await store.activeApps(), []);
+  });
+
+  const { row } = (await store.app(region, "app_web")).route ?? assert.fail("no route");
+  const spec = { ...row.spec, hostnames: [] };
+  const older = () => ({ spec, desired: "running", appId: "app_web" }) as const;
+  await store.change(region, "route", row.id, older, { by: "older", atMs: Date.now() });
+  await eventually("it is not served", async () => assert.equal(await hostnames(), undefined));
+  await apply("registry.example/web:2", exposed);
+  await eventually("it is served again", async () => assert.deepEqual(await hostnames(), [hostname]));
 });
