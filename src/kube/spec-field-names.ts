@@ -1,5 +1,6 @@
 // The names of the fields that the specs of the Kubernetes kinds krane writes can have, as far as this krane knows them:
-// those of Kubernetes 1.36 and Cilium 1.20. A cluster test compares them with what the API server publishes.
+// those of Kubernetes 1.36, Cilium 1.20 and the experimental channel of the Gateway API 1.6. Cluster tests compare them with
+// what is published.
 //
 // A live field with another name comes from a newer server. Unless a field manager wrote it, it is taken for a default
 // that this krane does not know yet, and is left alone.
@@ -60,13 +61,27 @@ const cilium = `
   toServices trustedCA type value values
 `;
 
+const gatewayApi = `
+  absoluteTimeout add allowCredentials allowHeaders allowMethods allowOrigins allowedHeaders
+  allowedResponseHeaders attempts backendRef backendRefs backendRequest backoff codes cookieConfig cors
+  denominator exposeHeaders extensionRef externalAuth filters forwardBody fraction group grpc headers hostname
+  hostnames http kind lifetimeType matches maxAge maxSize method name namespace numerator parentRefs path
+  percent port protocol queryParams remove replaceFullPath replacePrefixMatch request requestHeaderModifier
+  requestMirror requestRedirect responseHeaderModifier retry rules scheme sectionName sessionName
+  sessionPersistence set statusCode timeouts type urlRewrite useDefaultGateways value weight
+`;
+
 /** Fields that hold a map: the names below them are data, not fields. */
 const maps = `
   annotations data labels limits matchLabels nodeSelector options overhead requests selector stringData
   userAnnotations volumeAttributes
 `;
 
-export const knownFieldNames: ReadonlySet<string> = new Set([...words(builtIn), ...words(cilium)]);
+export const knownFieldNames: ReadonlySet<string> = new Set([
+  ...words(builtIn),
+  ...words(cilium),
+  ...words(gatewayApi),
+]);
 export const mapFieldNames: ReadonlySet<string> = new Set(words(maps));
 
 function words(text: string): readonly string[] {

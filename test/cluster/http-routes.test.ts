@@ -4,13 +4,15 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { findSeal } from "../../src/engine/seal-keys.ts";
 import { ApplyRoute_Expose as Expose } from "../../src/gen/ctrl/v1/route_pb.ts";
 import { AppSpecSchema } from "../../src/gen/krane/admin/v1/app_pb.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { httpRoutes } from "../../src/kube/resources.ts";
+import { knownFieldNames } from "../../src/kube/spec-field-names.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
+import { withManifestHash } from "../../src/model/manifest-hash.ts";
 import { advanceReleases } from "../../src/server/apps/release-steps.ts";
 import { withSpec } from "../../src/server/apps/releases.ts";
 import { helm, resolveGoTool } from "../../tools/go-tool.ts";
@@ -23,6 +25,7 @@ import { loadHttpRouteDefinition } from "../support/cluster/published-definition
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { installRights } from "../support/deployed-rights.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
+import { checkAdditions, checkEdits, DriftTrial } from "../support/drift-trial.ts";
 import { eventually } from "../support/eventually.ts";
 import { buildKrane } from "../support/krane-process.ts";
 import { assertKeptAsSent, createManifestApplier, pathOf, writeOf } from "../support/manifest-applier.ts";
@@ -75,6 +78,79 @@ for (const name of ["gateway", "gateway-moving"])
     assertKeptAsSent(live, manifest);
     assert.deepEqual(live.spec, manifest.spec);
   });
+
+async function trialOf(t: TestContext): Promise<DriftTrial> {
+  const { transport, close } = realServerTarget(cluster);
+  t.after(close);
+  const manifest = withManifestHash(await routeOf(t, "gateway-moving"));
+  return new DriftTrial(httpRoutes, manifest, { krane: transport, others: transport }, t.signal);
+}
+
+test("every field of an HTTPRoute that krane sends is restored", async (t) => {
+  if (!("text" in definition)) return t.skip(definition.missing);
+  const accepted = await checkEdits(await trialOf(t));
+  assert.ok(accepted >= 5, `only ${accepted} edits were accepted`);
+});
+
+const match = { path: { type: "PathPrefix", value: "/" } };
+const backend = { group: "", kind: "Service", name: "thief", port: 80, weight: 1 };
+const mirror = { type: "RequestMirror", requestMirror: { backendRef: { name: "thief", port: 80 } } };
+const rewrite = { type: "URLRewrite", urlRewrite: { hostname: "a.example.com" } };
+const ruleWith = (more: object) => ({
+  spec: { rules: [{ matches: [match], backendRefs: [backend], ...more }] },
+});
+
+test("every field of an HTTPRoute that krane does not send is removed", async (t) => {
+  if (!("text" in definition)) return t.skip(definition.missing);
+  const parts = [
+    ruleWith({ filters: [mirror] }),
+    ruleWith({ filters: [rewrite] }),
+    ruleWith({ timeouts: { request: "1s" } }),
+    ruleWith({ backendRefs: [{ ...backend, namespace: "other" }] }),
+    ruleWith({ matches: [{ ...match, method: "GET", headers: [{ name: "a", value: "b" }] }] }),
+    { spec: { hostnames: ["shop.example.com", "other.example.com"] } },
+    { spec: { parentRefs: [{ name: "other", namespace: "gateway" }] } },
+  ];
+  const accepted = await checkAdditions(await trialOf(t), parts);
+  assert.ok(accepted >= parts.length / 2, `only ${accepted} edits were accepted`);
+});
+
+test("a mirror of all requests is removed, also if its field manager was removed from the object", async (t) => {
+  if (!("text" in definition)) return t.skip(definition.missing);
+  const trial = await trialOf(t);
+  await trial.reconcile();
+  const filters = { op: "add", path: "/spec/rules/0/filters", value: [mirror] };
+  assert.ok(await trial.write("PATCH", "application/json-patch+json", [filters], "someone"));
+  const { managedFields = [] } = (await trial.live()).metadata ?? {};
+  const index = managedFields.findIndex(({ manager }) => manager === "someone");
+  const forget = { op: "remove", path: `/metadata/managedFields/${index}` };
+  assert.ok(await trial.write("PATCH", "application/json-patch+json", [forget], "someone"));
+  await trial.reconcile();
+  assert.deepEqual(((await trial.live()) as HttpRoute).spec, (trial.manifest as HttpRoute).spec);
+});
+
+test("krane knows the name of every field of an HTTPRoute", () => {
+  if (!("text" in definition)) return;
+  const schema = parse(definition.text).spec.versions.find(
+    ({ name }: { name: string }) => name === "v1",
+  ).schema;
+  const names = namesIn(schema.openAPIV3Schema.properties.spec);
+  assert.ok(names.length > 40);
+  assert.deepEqual(
+    names.filter((name) => !knownFieldNames.has(name)),
+    [],
+  );
+});
+
+interface Schema {
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+}
+
+function namesIn({ items, properties = {} }: Schema): readonly string[] {
+  const below = Object.entries(properties).flatMap(([name, schema]) => [name, ...namesIn(schema)]);
+  return items === undefined ? below : [...below, ...namesIn(items)];
+}
 
 test("what would be wrong for a Gateway is refused", async (t) => {
   if (!("text" in definition)) return t.skip(definition.missing);
