@@ -76,7 +76,17 @@ async function install(cluster: TestCluster, folder: string, type: InstalledKran
     { deadlineMs: installDeadlineMs },
   );
   await openContext(type);
+  for (const name of ["krane-server", "krane-vault"]) {
+    const address = await type(addressOf(name));
+    // Until the node has rules for a Service, a second or more after its pods are Ready, connections to it are refused.
+    await eventually(`${name} answers`, async () => {
+      await (await fetch(`http://${address}/health/live`)).text();
+    });
+  }
 }
+
+const addressOf = (service: string) =>
+  `kubectl --namespace krane get service "${service}" --output 'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}'`;
 
 /** As the page does, but at the address of the Service, which processes in the box reach without a port-forward. */
 async function openContext(type: InstalledKrane["type"]): Promise<void> {
@@ -84,7 +94,7 @@ async function openContext(type: InstalledKrane["type"]): Promise<void> {
 mkdir -p ~/.config/krane
 awk '{ print $3 }' secrets/server/admin-tokens > ~/.config/krane/admin-token
 cp secrets/vault/token ~/.config/krane/vault-token
-address() { kubectl --namespace krane get service "$1" --output 'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}'; }
+address() { ${addressOf("$1")}; }
 cat > ~/.config/krane/config.toml <<END
 current = "local"
 
