@@ -201,7 +201,7 @@ test("the chart's notes name commands that remove what krane created", limit, as
   assert.deepEqual(removed.trim().split("\n").sort(), [
     "namespace/hello",
     "namespace/sentinel",
-    "replicaset.apps/hello-527639-3",
+    "replicaset.apps/hello-527639-1",
     "service/hello",
   ]);
 });
